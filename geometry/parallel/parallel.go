@@ -1,0 +1,203 @@
+// Package parallel runs loops over blocks on several threads. It is the only
+// place of the library that starts goroutines.
+//
+// The blocks of a loop are fixed by the caller and do not depend on the number
+// of threads; a body that writes only what belongs to its block therefore
+// gives the same bits for any number of threads. A panic or a memory fault in
+// a body becomes an error of the loop, never the end of the process.
+package parallel
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"libeman/simd"
+)
+
+// ErrCancelled is returned by a loop that its [Control] stopped.
+var ErrCancelled = errors.New("cancelled by the caller")
+
+// PanicError is a panic in the body of a loop.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("internal error: %v", e.Value) }
+
+// Unwrap gives the panic's value where it was an error (a memory fault is a
+// runtime.Error with an Addr method).
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Recover turns a panic into a *PanicError. Use it as
+//
+//	defer parallel.Recover(&err)
+func Recover(err *error) {
+	if value := recover(); value != nil {
+		*err = &PanicError{Value: value, Stack: debug.Stack()}
+	}
+}
+
+// Control watches a long call. The zero value and nil never stop anything.
+type Control struct {
+	// Cancelled is polled between blocks on every thread; true stops the loop.
+	Cancelled func() bool
+	// Progress is called on the calling goroutine only, with the fraction
+	// done in [0, 1]; false stops the loop.
+	Progress func(fraction float64) bool
+}
+
+func (c *Control) cancelled() bool {
+	return c != nil && c.Cancelled != nil && c.Cancelled()
+}
+
+// Stopped polls the control once outside a loop: ErrCancelled or nil.
+func (c *Control) Stopped() error {
+	if c.cancelled() {
+		return ErrCancelled
+	}
+	return nil
+}
+
+// Stage gives the control of one part of a longer work, whose progress fills
+// the interval [from, to] of the whole.
+func (c *Control) Stage(from, to float64) *Control {
+	if c == nil || c.Progress == nil {
+		return c
+	}
+	whole := c.Progress
+	return &Control{
+		Cancelled: c.Cancelled,
+		Progress:  func(fraction float64) bool { return whole(from + (to-from)*fraction) },
+	}
+}
+
+// Pool is a number of threads. Its methods may be called from many goroutines
+// at once, and from inside a body. A nil *Pool runs on the caller alone.
+type Pool struct{ threads int }
+
+// New returns a pool of the given number of threads, the caller's among them;
+// zero or less means one for each processor.
+func New(threads int) *Pool {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return &Pool{threads: threads}
+}
+
+// Threads is the number of threads of the pool, and the bound of the worker
+// numbers that its loops pass to their bodies.
+func (p *Pool) Threads() int {
+	if p == nil {
+		return 1
+	}
+	return p.threads
+}
+
+// loop is one run of For.
+type loop struct {
+	control *Control
+	blocks  int64
+	body    func(worker, block int) error
+	next    atomic.Int64 // the next block to hand out
+	done    atomic.Int64 // blocks finished
+	stop    atomic.Bool  // hand out no more
+
+	mutex    sync.Mutex
+	failed   error
+	failedAt int64 // the lowest block that failed
+}
+
+// For calls body(worker, block) once for every block in [0, blocks), in no
+// particular order, with worker < p.Threads() telling the threads apart (for
+// scratch memory). It returns when all calls have returned.
+//
+// Blocks are handed out in increasing order, so the error returned, that of
+// the lowest failing block, does not depend on the number of threads. Blocks
+// above a failed one may not have run.
+func (p *Pool) For(control *Control, blocks int, body func(worker, block int) error) error {
+	if blocks <= 0 {
+		return control.Stopped()
+	}
+	l := &loop{control: control, blocks: int64(blocks), body: body}
+	helpers := min(p.Threads(), blocks) - 1
+	var group sync.WaitGroup
+	for worker := 1; worker <= helpers; worker++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			defer simd.LeaveFloatEnvironment(simd.EnterDefaultFloatEnvironment())
+			l.work(worker, nil)
+		}()
+	}
+	var progress func(float64) bool
+	if control != nil {
+		progress = control.Progress
+	}
+	l.work(0, progress)
+	group.Wait()
+	return l.failed
+}
+
+// work takes blocks until none is left or one failed.
+func (l *loop) work(worker int, progress func(float64) bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	for !l.stop.Load() {
+		block := l.next.Add(1) - 1
+		if block >= l.blocks {
+			return
+		}
+		err := l.one(worker, block)
+		done := l.done.Add(1)
+		if err == nil && progress != nil && !l.report(progress, done) {
+			err = ErrCancelled
+		}
+		if err != nil {
+			l.fail(block, err)
+		}
+	}
+}
+
+func (l *loop) one(worker int, block int64) (err error) {
+	defer Recover(&err)
+	if l.control.cancelled() {
+		return ErrCancelled
+	}
+	return l.body(worker, int(block))
+}
+
+// report calls the progress function, which is foreign code and may panic.
+func (l *loop) report(progress func(float64) bool, done int64) (goOn bool) {
+	defer func() {
+		if recover() != nil {
+			goOn = false
+		}
+	}()
+	return progress(float64(done) / float64(l.blocks))
+}
+
+func (l *loop) fail(block int64, err error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.failed == nil || block < l.failedAt {
+		l.failed, l.failedAt = err, block
+	}
+	l.stop.Store(true)
+}
+
+// Range calls body for consecutive pieces of [0, n) of at most size items,
+// the last one shorter: block b covers [b*size, min(n, (b+1)*size)).
+func (p *Pool) Range(control *Control, n, size int, body func(worker, begin, end int) error) error {
+	return p.For(control, (n+size-1)/size, func(worker, block int) error {
+		return body(worker, block*size, min(n, (block+1)*size))
+	})
+}
