@@ -27,11 +27,11 @@ func randomAngle(seed, i uint64) float64 {
 	return (2*randomUniform(seed, i) - 1) * math.Pi
 }
 
-// RandomAngles fills angles with independent uniform angles in [−π, π), for
-// [Mesh.ChangeGauge].
-func RandomAngles(seed uint64, angles []float64) {
+// RandomAngles fills angles with the seed's independent uniform angles in
+// [−π, π) from the first one on, for [Mesh.ChangeGauge].
+func RandomAngles(seed uint64, first int, angles []float64) {
 	for i := range angles {
-		angles[i] = randomAngle(seed, uint64(i))
+		angles[i] = randomAngle(seed, uint64(first+i))
 	}
 }
 

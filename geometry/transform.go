@@ -2,6 +2,8 @@ package geometry
 
 import (
 	"math"
+
+	"libeman/geometry/memory"
 )
 
 // The transformations of §3.5 that a network should be equivariant to. Each
@@ -150,12 +152,14 @@ func RandomPermutationOf(seed uint64, vertices, faces int) Permutation {
 // Row i of a per-vertex result belongs to vertex VertexOrder[i] of the old mesh.
 func (m *Mesh) Permute(p Permutation) (permuted *Mesh, err error) {
 	err = m.Read(func(v *View) error {
-		newNumber, err := inverse("vertex_order", p.VertexOrder, v.VertexCount())
+		scratch := v.resources.arena("scratch")
+		defer scratch.Free()
+		newNumber, err := inverse(scratch, "vertex_order", p.VertexOrder, v.VertexCount())
 		if err != nil {
 			return err
 		}
 		if len(p.FaceOrder) > 0 {
-			if _, err := inverse("face_order", p.FaceOrder, v.FaceCount()); err != nil {
+			if _, err := inverse(scratch, "face_order", p.FaceOrder, v.FaceCount()); err != nil {
 				return err
 			}
 		}
@@ -204,11 +208,14 @@ func (v *View) permutedInput(p *Permutation, newNumber []int64) Input {
 }
 
 // inverse checks that order is a permutation of [0, n) and inverts it.
-func inverse(name string, order []int64, n int) ([]int64, error) {
+func inverse(arena *memory.Arena, name string, order []int64, n int) ([]int64, error) {
 	if len(order) != n {
 		return nil, badArgument(name, "%d numbers are given for %d elements", len(order), n)
 	}
-	result := make([]int64, n)
+	result, err := memory.Make[int64](arena, int64(n))
+	if err != nil {
+		return nil, err
+	}
 	for i := range result {
 		result[i] = -1
 	}
