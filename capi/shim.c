@@ -74,17 +74,49 @@ PIN(eman_report_summary, max_length, 96);
 
 /* ------------------------------------------------------------------ errors */
 
-static _Thread_local emango_error last_error;
+/* The text of each thread's last error lies in memory of its own, found by a
+ * key. Thread-local storage would be allocated statically with the Go runtime's
+ * and could make dlopen fail in a host that has little of it left. */
+#if defined(_WIN32)
+static _Thread_local emango_error thread_error;
+static emango_error *find_error(void) { return &thread_error; }
+static emango_error *own_error(void) { return &thread_error; }
+#else
+static pthread_key_t error_key;
+static int error_key_exists;
 
-static eman_status fail(eman_status status, const char *text) {
+__attribute__((constructor)) static void make_error_key(void) {
+  error_key_exists = pthread_key_create(&error_key, free) == 0;
+}
+
+static emango_error *find_error(void) { return error_key_exists ? pthread_getspecific(error_key) : NULL; }
+
+/* NULL when there is no memory for it. */
+static emango_error *own_error(void) {
+  emango_error *error = find_error();
+  if (error != NULL || !error_key_exists) return error;
+  error = malloc(sizeof *error);
+  if (error != NULL && pthread_setspecific(error_key, error) != 0) {
+    free(error);
+    return NULL;
+  }
+  return error;
+}
+#endif
+
+static eman_status fail(emango_error *error, eman_status status, const char *text) {
   size_t length = strlen(text);
-  if (length >= sizeof last_error.text) length = sizeof last_error.text - 1;
-  memcpy(last_error.text, text, length);
-  last_error.text[length] = 0;
+  if (error == NULL) return status;
+  if (length >= sizeof error->text) length = sizeof error->text - 1;
+  memcpy(error->text, text, length);
+  error->text[length] = 0;
   return status;
 }
 
-const char *eman_last_error(void) { return last_error.text; }
+const char *eman_last_error(void) {
+  emango_error *error = find_error();
+  return error != NULL ? error->text : "";
+}
 
 const char *eman_status_name(eman_status status) {
   switch (status) {
@@ -162,41 +194,42 @@ static inline void leave_float_environment(float_environment host) {
  * Go runtime must not see as pointers. */
 static int unusable(const volatile void *pointer) { return (uintptr_t)pointer < 4096; }
 
-static eman_status refuse_pointer(const volatile void *pointer, const char *name) {
+static eman_status refuse_pointer(emango_error *error, const volatile void *pointer, const char *name) {
   char text[128];
   const char *what = pointer == NULL ? " is NULL" : " is not a valid address";
   size_t length = strlen(name);
   if (length > 64) length = 64;
   memcpy(text, name, length);
   strcpy(text + length, what);
-  return fail(EMAN_E_INVALID_ARGUMENT, text);
+  return fail(error, EMAN_E_INVALID_ARGUMENT, text);
 }
 
 /* First statements of a public function. */
-#define ENTER()                                                                                \
-  do {                                                                                         \
-    last_error.text[0] = 0;                                                                    \
-    if (forked) return fail(EMAN_E_FORKED, "the library cannot be used in a child of fork()"); \
+#define ENTER()                                                                                       \
+  emango_error *error = own_error();                                                                  \
+  if (error == NULL) return EMAN_E_NOMEM;                                                             \
+  error->text[0] = 0;                                                                                 \
+  if (forked) return fail(error, EMAN_E_FORKED, "the library cannot be used in a child of fork()")
+#define NEED(pointer)                                                          \
+  do {                                                                         \
+    if (unusable(pointer)) return refuse_pointer(error, (pointer), #pointer); \
   } while (0)
-#define NEED(pointer)                                                   \
-  do {                                                                  \
-    if (unusable(pointer)) return refuse_pointer((pointer), #pointer); \
-  } while (0)
-#define NULLABLE(pointer)                                                                  \
-  do {                                                                                     \
-    if ((pointer) != NULL && unusable(pointer)) return refuse_pointer((pointer), #pointer); \
+#define NULLABLE(pointer)                                                                            \
+  do {                                                                                               \
+    if ((pointer) != NULL && unusable(pointer)) return refuse_pointer(error, (pointer), #pointer); \
   } while (0)
 /* The call itself, as the last statement. */
-#define CALL(call)                                    \
-  do {                                                \
+#define CALL(call)                                      \
+  do {                                                  \
     float_environment host = enter_float_environment(); \
-    eman_status status = (call);                      \
-    leave_float_environment(host);                    \
-    return status;                                    \
+    eman_status status = (call);                        \
+    leave_float_environment(host);                      \
+    return status;                                      \
   } while (0)
 #define FREE(call, object)                              \
   do {                                                  \
-    last_error.text[0] = 0;                             \
+    emango_error *error = find_error();                 \
+    if (error != NULL) error->text[0] = 0;              \
     if (forked || unusable(object)) return;             \
     float_environment host = enter_float_environment(); \
     call;                                               \
@@ -239,8 +272,9 @@ void emango_call_log(uintptr_t log, uintptr_t user, int32_t level, const char *m
 /* ------------------------------------------------------------------ options */
 
 /* Copies defaults into a caller's struct of possibly another version's size. */
-static eman_status init_options(void *options, uint32_t given, const void *defaults, uint32_t known) {
-  if (given < sizeof(uint32_t)) return fail(EMAN_E_INVALID_ARGUMENT, "struct_size is smaller than its own field");
+static eman_status init_options(emango_error *error, void *options, uint32_t given, const void *defaults,
+                                uint32_t known) {
+  if (given < sizeof(uint32_t)) return fail(error, EMAN_E_INVALID_ARGUMENT, "struct_size is smaller than its own field");
   memset(options, 0, given);
   memcpy(options, defaults, given < known ? given : known);
   memcpy(options, &given, sizeof given);
@@ -252,7 +286,7 @@ static eman_status init_options(void *options, uint32_t given, const void *defau
     ENTER();                                                             \
     NEED(options);                                                       \
     const type defaults = {__VA_ARGS__};                                 \
-    return init_options(options, struct_size, &defaults, sizeof defaults); \
+    return init_options(error, options, struct_size, &defaults, sizeof defaults); \
   }
 
 DEFINE_INIT(eman_context_options_init, eman_context_options, 0)
@@ -266,12 +300,12 @@ eman_status eman_build_info(char *text, int64_t capacity, int64_t *length) {
   ENTER();
   NEED(length);
   if (capacity != 0) NEED(text);
-  CALL(emango_build_info(text, capacity, length, &last_error));
+  CALL(emango_build_info(text, capacity, length, error));
 }
 
 eman_status eman_trim(void) {
   ENTER();
-  CALL(emango_trim(&last_error));
+  CALL(emango_trim(error));
 }
 
 /* ------------------------------------------------------------------ context */
@@ -280,7 +314,7 @@ eman_status eman_context_create(const eman_context_options *options, eman_contex
   ENTER();
   NULLABLE(options);
   NEED(context);
-  CALL(emango_context_create((eman_context_options *)options, context, &last_error));
+  CALL(emango_context_create((eman_context_options *)options, context, error));
 }
 
 void eman_context_free(eman_context *context) { FREE(emango_context_free(context), context); }
@@ -289,7 +323,7 @@ eman_status eman_context_describe(const eman_context *context, eman_context_info
   ENTER();
   NEED(context);
   NEED(info);
-  CALL(emango_context_describe((eman_context *)context, info, &last_error));
+  CALL(emango_context_describe((eman_context *)context, info, error));
 }
 
 /* ------------------------------------------------------------------ mesh */
@@ -304,7 +338,7 @@ eman_status eman_mesh_create(eman_context *context, const eman_view *positions, 
   NULLABLE(control);
   NEED(mesh);
   CALL(emango_mesh_create(context, (eman_view *)positions, (eman_view *)faces, (eman_mesh_options *)options,
-                          (eman_control *)control, mesh, &last_error));
+                          (eman_control *)control, mesh, error));
 }
 
 void eman_mesh_free(eman_mesh *mesh) { FREE(emango_mesh_free(mesh), mesh); }
@@ -314,7 +348,7 @@ eman_status eman_mesh_update(eman_mesh *mesh, const eman_view *positions, const 
   NEED(mesh);
   NEED(positions);
   NULLABLE(frames);
-  CALL(emango_mesh_update(mesh, (eman_view *)positions, (eman_view *)frames, &last_error));
+  CALL(emango_mesh_update(mesh, (eman_view *)positions, (eman_view *)frames, error));
 }
 
 eman_status eman_mesh_counts(const eman_mesh *mesh, int64_t *vertices, int64_t *faces, int64_t *edges) {
@@ -323,7 +357,7 @@ eman_status eman_mesh_counts(const eman_mesh *mesh, int64_t *vertices, int64_t *
   NEED(vertices);
   NEED(faces);
   NEED(edges);
-  CALL(emango_mesh_counts((eman_mesh *)mesh, vertices, faces, edges, &last_error));
+  CALL(emango_mesh_counts((eman_mesh *)mesh, vertices, faces, edges, error));
 }
 
 /* A function that writes one array of a mesh. */
@@ -332,7 +366,7 @@ eman_status eman_mesh_counts(const eman_mesh *mesh, int64_t *vertices, int64_t *
     ENTER();                                                                             \
     NEED(mesh);                                                                          \
     NEED(name);                                                                          \
-    CALL(go_function((eman_mesh *)mesh, (eman_mutable_view *)name, &last_error));        \
+    CALL(go_function((eman_mesh *)mesh, (eman_mutable_view *)name, error));        \
   }
 
 DEFINE_MESH_OUTPUT(eman_mesh_positions, emango_mesh_positions, positions)
@@ -351,7 +385,7 @@ eman_status eman_mesh_neighbors(const eman_mesh *mesh, const eman_mutable_view *
   NEED(offsets);
   NEED(indices);
   CALL(emango_mesh_neighbors((eman_mesh *)mesh, (eman_mutable_view *)offsets, (eman_mutable_view *)indices,
-                             &last_error));
+                             error));
 }
 
 eman_status eman_mesh_reltan(const eman_mesh *mesh, const double *powers, int32_t count,
@@ -364,7 +398,7 @@ eman_status eman_mesh_reltan(const eman_mesh *mesh, const double *powers, int32_
   NULLABLE(control);
   NEED(features);
   CALL(emango_mesh_reltan((eman_mesh *)mesh, (double *)powers, count, (eman_reltan_options *)options,
-                          (eman_control *)control, (eman_mutable_view *)features, &last_error));
+                          (eman_control *)control, (eman_mutable_view *)features, error));
 }
 
 eman_status eman_mesh_components(const eman_mesh *mesh, const eman_mutable_view *labels, int64_t *count) {
@@ -372,7 +406,7 @@ eman_status eman_mesh_components(const eman_mesh *mesh, const eman_mutable_view 
   NEED(mesh);
   NEED(labels);
   NEED(count);
-  CALL(emango_mesh_components((eman_mesh *)mesh, (eman_mutable_view *)labels, count, &last_error));
+  CALL(emango_mesh_components((eman_mesh *)mesh, (eman_mutable_view *)labels, count, error));
 }
 
 /* ------------------------------------------------------------------ mesh doctor */
@@ -382,7 +416,7 @@ eman_status eman_mesh_examine(const eman_mesh *mesh, const eman_control *control
   NEED(mesh);
   NULLABLE(control);
   NEED(report);
-  CALL(emango_mesh_examine((eman_mesh *)mesh, (eman_control *)control, report, &last_error));
+  CALL(emango_mesh_examine((eman_mesh *)mesh, (eman_control *)control, report, error));
 }
 
 void eman_report_free(eman_report *report) { FREE(emango_report_free(report), report); }
@@ -391,7 +425,7 @@ eman_status eman_report_summarize(const eman_report *report, eman_report_summary
   ENTER();
   NEED(report);
   NEED(summary);
-  CALL(emango_report_summarize((eman_report *)report, summary, &last_error));
+  CALL(emango_report_summarize((eman_report *)report, summary, error));
 }
 
 eman_status eman_report_count(const eman_report *report, eman_finding finding, int64_t *count, int32_t *width) {
@@ -399,14 +433,14 @@ eman_status eman_report_count(const eman_report *report, eman_finding finding, i
   NEED(report);
   NEED(count);
   NEED(width);
-  CALL(emango_report_count((eman_report *)report, finding, count, width, &last_error));
+  CALL(emango_report_count((eman_report *)report, finding, count, width, error));
 }
 
 eman_status eman_report_indices(const eman_report *report, eman_finding finding, const eman_mutable_view *indices) {
   ENTER();
   NEED(report);
   NEED(indices);
-  CALL(emango_report_indices((eman_report *)report, finding, (eman_mutable_view *)indices, &last_error));
+  CALL(emango_report_indices((eman_report *)report, finding, (eman_mutable_view *)indices, error));
 }
 
 /* ------------------------------------------------------------------ transformations */
@@ -416,7 +450,7 @@ eman_status eman_mesh_change_gauge(const eman_mesh *mesh, const eman_view *angle
   NEED(mesh);
   NEED(angles);
   NEED(changed);
-  CALL(emango_mesh_change_gauge((eman_mesh *)mesh, (eman_view *)angles, changed, &last_error));
+  CALL(emango_mesh_change_gauge((eman_mesh *)mesh, (eman_view *)angles, changed, error));
 }
 
 eman_status eman_mesh_transform(const eman_mesh *mesh, const double *rotation, const double *translation,
@@ -427,7 +461,7 @@ eman_status eman_mesh_transform(const eman_mesh *mesh, const double *rotation, c
   NEED(translation);
   NEED(moved);
   CALL(emango_mesh_transform((eman_mesh *)mesh, (double *)rotation, (double *)translation, scale, moved,
-                             &last_error));
+                             error));
 }
 
 eman_status eman_mesh_permute(const eman_mesh *mesh, const eman_view *vertex_order, const eman_view *face_order,
@@ -439,23 +473,23 @@ eman_status eman_mesh_permute(const eman_mesh *mesh, const eman_view *vertex_ord
   NULLABLE(corner_shift);
   NEED(permuted);
   CALL(emango_mesh_permute((eman_mesh *)mesh, (eman_view *)vertex_order, (eman_view *)face_order,
-                           (eman_view *)corner_shift, permuted, &last_error));
+                           (eman_view *)corner_shift, permuted, error));
 }
 
 eman_status eman_random_angles(uint64_t seed, const eman_mutable_view *angles) {
   ENTER();
   NEED(angles);
-  CALL(emango_random_angles(seed, (eman_mutable_view *)angles, &last_error));
+  CALL(emango_random_angles(seed, (eman_mutable_view *)angles, error));
 }
 
 eman_status eman_random_rotation(uint64_t seed, double *rotation) {
   ENTER();
   NEED(rotation);
-  CALL(emango_random_rotation(seed, rotation, &last_error));
+  CALL(emango_random_rotation(seed, rotation, error));
 }
 
 eman_status eman_random_permutation(uint64_t seed, const eman_mutable_view *order) {
   ENTER();
   NEED(order);
-  CALL(emango_random_permutation(seed, (eman_mutable_view *)order, &last_error));
+  CALL(emango_random_permutation(seed, (eman_mutable_view *)order, error));
 }
