@@ -281,18 +281,18 @@ static eman_status init_options(emango_error *error, void *options, uint32_t giv
   return EMAN_OK;
 }
 
-#define DEFINE_INIT(function, type, ...)                                          \
-  eman_status function(type *options, uint32_t struct_size) {                     \
-    ENTER();                                                                      \
-    NEED(options);                                                                \
-    const type defaults = {__VA_ARGS__};                                          \
-    return init_options(error, options, struct_size, &defaults, sizeof defaults); \
+#define DEFINE_INIT(function, type, name, ...)                                 \
+  eman_status function(type *name, uint32_t struct_size) {                     \
+    ENTER();                                                                   \
+    NEED(name);                                                                \
+    const type defaults = {__VA_ARGS__};                                       \
+    return init_options(error, name, struct_size, &defaults, sizeof defaults); \
   }
 
-DEFINE_INIT(eman_context_options_init, eman_context_options, 0)
-DEFINE_INIT(eman_control_init, eman_control, 0)
-DEFINE_INIT(eman_mesh_options_init, eman_mesh_options, 0)
-DEFINE_INIT(eman_reltan_options_init, eman_reltan_options, .degree_power = 1.5, .constant = 1)
+DEFINE_INIT(eman_context_options_init, eman_context_options, options, 0)
+DEFINE_INIT(eman_control_init, eman_control, control, 0)
+DEFINE_INIT(eman_mesh_options_init, eman_mesh_options, options, 0)
+DEFINE_INIT(eman_reltan_options_init, eman_reltan_options, options, .degree_power = 1.5, .constant = 1)
 
 /* ------------------------------------------------------------------ library */
 

@@ -114,15 +114,21 @@ func angle(cos, sin float64) float64 {
 // writeEdges computes one number for each directed edge and hands them to
 // write in pieces.
 func (v *View) writeEdges(write RowWriter, value func(gauge *frame, centre vec3, q int) float64) error {
-	return v.resources.Threads.Range(nil, v.VertexCount(), outputRows, func(_, begin, end int) error {
-		var buffer [outputRows]float64
+	scratch := v.resources.arena("scratch")
+	defer scratch.Free()
+	buffers, err := newBuffers[float64](v.resources, scratch, outputRows)
+	if err != nil {
+		return err
+	}
+	return v.resources.Threads.Range(nil, v.VertexCount(), outputRows, func(worker, begin, end int) error {
+		buffer := buffers.of(worker)
 		filled := 0
 		last := int(v.edges.offsets[begin])
 		for p := begin; p < end; p++ {
 			centre, gauge := at(v.positions, p), frameAt(v.frames, p)
 			for _, q := range v.edges.of(p) {
 				if filled == len(buffer) {
-					write(buffer[:], last, last+filled)
+					write(buffer, last, last+filled)
 					last, filled = last+filled, 0
 				}
 				buffer[filled] = value(&gauge, centre, int(q))
