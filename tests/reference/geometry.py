@@ -16,8 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-# A vector whose length is this fraction of what it was made from is rounding error and has no direction.
-NO_DIRECTION = 1e-12
+# Sine of the angle to the normal under which a vector has no direction in the tangent plane.
+NO_DIRECTION = 2.0**-34
+
+# Weighted face normals whose sum is this fraction of their weights cancel: what is left is rounding error.
+NO_NORMAL = 1e-12
+
+# Normals with 1 + <n_p, n_q> below this are opposite: the axis of their minimal rotation is rounding error.
+OPPOSITE = 2.0**-44
 
 
 # ---- Normals (section 3.1) -----------------------------------------------------------------------------------------
@@ -40,7 +46,7 @@ def vertex_normals(positions, faces, weighting="area"):
     """Weighted mean direction of the normals of the faces around each vertex, (V, 3).
 
     `area` is the paper's first equation; `angle` weighs a face by its angle at the vertex, as the authors' code does
-    (through trimesh). Where the sum vanishes (no face, no area, or faces that cancel) the normal is +z.
+    (through trimesh). Where the sum vanishes (no face, no area, or faces that cancel), see substitute_normal.
     """
     total = np.zeros((len(positions), 3))
     weight_sum = np.zeros(len(positions))
@@ -52,11 +58,34 @@ def vertex_normals(positions, faces, weighting="area"):
             weight = area if weighting == "area" else corner_angle(a, b, c)
             total[p] += weight * normal
             weight_sum[p] += weight
+    rings = neighbor_rings(positions, faces)
     normals = np.empty_like(total)
     for p, n in enumerate(total):
         length = np.linalg.norm(n)
-        normals[p] = n / length if length > NO_DIRECTION * weight_sum[p] else (0, 0, 1)
+        defined = length > NO_NORMAL * weight_sum[p]
+        normals[p] = n / length if defined else substitute_normal(positions, p, rings[p])
     return normals
+
+
+def substitute_normal(positions, p, ring):
+    """A normal where the faces give none: one that turns with the mesh as far as there is anything to turn with.
+
+    The cross product of the first two independent directions to neighbors; else a perpendicular of their common line;
+    else +z.
+    """
+    directions = [positions[q] - positions[p] for q in ring]
+    directions = [d / np.linalg.norm(d) for d in directions]
+    for d in directions[1:]:
+        cross = np.cross(directions[0], d)
+        if np.linalg.norm(cross) > 1e-6:
+            return cross / np.linalg.norm(cross)
+    return perpendicular(directions[0]) if directions else np.array([0.0, 0.0, 1.0])
+
+
+def perpendicular(n):
+    """The tangent part, normalised, of the coordinate axis that is farthest from n."""
+    tangent = tangent_part(np.eye(3)[np.argmin(np.abs(n))], n)
+    return tangent / np.linalg.norm(tangent)
 
 
 # ---- Neighbors and gauges (section 3.1) ----------------------------------------------------------------------------
@@ -87,23 +116,27 @@ def tangent_part(v, n):
 
 
 def has_direction(tangent, v):
-    """Whether the tangent part of v is more than rounding error."""
+    """Whether the tangent part of v is long enough to have a direction."""
     return np.linalg.norm(tangent) > NO_DIRECTION * np.linalg.norm(v)
 
 
 def frames(positions, normals, rings):
     """The gauge of the first neighbor: e1 along the tangent part of q - p, e2 = n x e1; (V, 3, 3).
 
-    q is the first in p's ring that has a tangent part. Where none has (an isolated vertex), e1 is the tangent part
-    of the coordinate axis that is farthest from n.
+    q is the first in p's ring that has a tangent part. Where none has (an isolated vertex), e1 is the perpendicular
+    of n.
     """
     result = np.empty((len(positions), 3, 3))
     for p, ring in enumerate(rings):
         n = normals[p]
-        candidates = [positions[q] - positions[p] for q in ring] + [np.eye(3)[np.argmin(np.abs(n))]]
-        tangents = (tangent_part(d, n) for d in candidates if has_direction(tangent_part(d, n), d))
-        e1 = next(tangents)
-        e1 = e1 / np.linalg.norm(e1)
+        e1 = perpendicular(n)
+        for q in ring:
+            d = positions[q] - positions[p]
+            tangent = tangent_part(d, n)
+            if has_direction(tangent, d):
+                e1 = tangent_part(tangent / np.linalg.norm(tangent), n)  # again: rounding of a short one was magnified
+                e1 /= np.linalg.norm(e1)
+                break
         result[p] = e1, np.cross(n, e1), n
     return result
 
@@ -121,11 +154,12 @@ def rotate_frames(frames, angles):
 def minimal_rotation(n_from, n_to):
     """The rotation about n_from x n_to that takes n_from to n_to, by Rodrigues' formula; (3, 3).
 
-    Parallel vectors have no such axis: the identity, also for opposite ones.
+    Parallel vectors have no such axis: the identity, also for opposite ones. (Between opposite normals it turns the
+    orientation of the tangent plane around, so there the features of p and q do not follow a gauge change alike.)
     """
     axis = np.cross(n_from, n_to)
     sin, cos = np.linalg.norm(axis), n_from @ n_to
-    if sin == 0:
+    if sin == 0 or 1 + cos <= OPPOSITE:
         return np.eye(3)
     x, y, z = axis / sin
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
@@ -167,10 +201,11 @@ def edge_geometry(positions, frames, edges):
 # ---- Input features (section 4, appendix on GET) -------------------------------------------------------------------
 
 
-def reltan(positions, normals, rings, powers=(0.5, 0.7)):
+def reltan(positions, normals, rings, powers=(0.5, 0.7), degree_power=1.5, constant=1.0):
     """Relative tangential features v_p(r) of section 4, one tangent vector in space per power: (V, P, 3).
 
-    0 for a vertex without neighbors. Dimensionless.
+    0 for a vertex without neighbors. Dimensionless. The paper divides by N_p^{3/2}; the authors' code has the exponent
+    and a further divisor as options.
     """
     result = np.zeros((len(positions), len(powers), 3))
     for p, ring in enumerate(rings):
@@ -182,7 +217,7 @@ def reltan(positions, normals, rings, powers=(0.5, 0.7)):
                 share = length ** (r - 1) / total
                 result[p, k] += tangent_part(d / length, normals[p]) / share
             if ring:
-                result[p, k] /= len(ring) ** 1.5
+                result[p, k] /= constant * len(ring) ** degree_power
     return result
 
 
@@ -191,16 +226,17 @@ def tangent_coordinates(vectors, frames):
     return np.einsum("vpx,vax->vpa", vectors, frames[:, :2])
 
 
-def reltan_features(positions, frames, rings, powers=(0.5, 0.7)):
+def reltan_features(positions, frames, rings, powers=(0.5, 0.7), degree_power=1.5, constant=1.0):
     """RelTan as network input: a channel of rho0 + rho1 per power, its rho0 part zero; (V, P, 3)."""
-    tangent = tangent_coordinates(reltan(positions, frames[:, 2], rings, powers), frames)
+    vectors = reltan(positions, frames[:, 2], rings, powers, degree_power, constant)
+    tangent = tangent_coordinates(vectors, frames)
     return np.concatenate([np.zeros_like(tangent[:, :, :1]), tangent], axis=2)
 
 
-def get_features(positions, frames):
-    """GET: one channel of rho0 + rho1, (<p, n>, <p, e1>, <p, e2>); (V, 1, 3)."""
-    coordinates = np.einsum("vax,vx->va", frames, positions)
-    return coordinates[:, None, [2, 0, 1]]
+def get_features(positions, frames, rings):
+    """GET: one channel of rho0 + rho1, (<p, n>, <p, e1>, <p, e2>); 0 without neighbors; (V, 1, 3)."""
+    coordinates = np.einsum("vax,vx->va", frames, positions)[:, None, [2, 0, 1]]
+    return np.where([[[len(ring) > 0]] for ring in rings], coordinates, 0)
 
 
 def xyz_features(positions):

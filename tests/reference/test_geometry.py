@@ -8,7 +8,7 @@ import pytest
 from . import geometry, kernels, meshes, vectorised
 
 EVERY_MESH = {**meshes.SOUND, **meshes.DEFECTIVE}
-SURFACES = ["jittered_icosphere", "torus", "open_grid", "planar_delaunay", "fan"]
+SURFACES = ["jittered_icosphere", "torus", "open_grid", "planar_delaunay", "fan", "moebius"]
 
 
 def parts(mesh):
@@ -80,7 +80,10 @@ def test_vertices_without_a_normal_or_a_neighbor_have_a_frame_all_the_same():
     for p in mesh.defects["isolated_vertices"]:
         assert rings[p] == []
         np.testing.assert_array_equal(normals[p], (0, 0, 1))
-    np.testing.assert_array_equal(parts(meshes.folded_sheet())[0], [(0, 0, 1)] * 3)
+    across = parts(meshes.folded_sheet())[0]
+    np.testing.assert_allclose(across, [(0, 0, 1), (0, 0, -1), (0, 0, 1)], atol=1e-15)
+    line = geometry.substitute_normal(np.array([(0, 0, 0), (1, 1, 0), (2, 2, 0.0)]), 0, [1, 2])
+    np.testing.assert_allclose(line, (0, 0, 1), atol=1e-15)
 
 
 # ---- Neighbors -----------------------------------------------------------------------------------------------------
@@ -148,7 +151,7 @@ def test_transport_there_and_back_is_nothing():
 # ---- Symmetries ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*SURFACES, "moebius"])
+@pytest.mark.parametrize("name", SURFACES)
 def test_a_gauge_change_turns_angles_and_coordinates(name):
     mesh = EVERY_MESH[name]()
     _, rings, frames, edges = parts(mesh)
@@ -161,8 +164,8 @@ def test_a_gauge_change_turns_angles_and_coordinates(name):
     before = geometry.reltan_features(mesh.positions, frames, rings)
     after = geometry.reltan_features(mesh.positions, turned, rings)
     np.testing.assert_allclose(after, kernels.rotate(before, -g), rtol=0, atol=1e-13)
-    before = geometry.get_features(mesh.positions, frames)
-    after = geometry.get_features(mesh.positions, turned)
+    before = geometry.get_features(mesh.positions, frames, rings)
+    after = geometry.get_features(mesh.positions, turned, rings)
     np.testing.assert_allclose(after, kernels.rotate(before, -g), rtol=0, atol=1e-13)
 
 
@@ -201,12 +204,26 @@ def test_reltan_of_a_small_neighborhood_by_hand():
     # r = 2: the shares are 1/6 and 5/6, the projected directions (1, 0, 0) and (0, 4/5, 0).
     np.testing.assert_allclose(v[0, 0], np.array([6, 0.8 * 6 / 5, 0]) / 2**1.5, rtol=1e-15)
     assert not v[1:].any()
+    other = geometry.reltan(positions, normals, [[1, 2], [], []], [2], degree_power=1, constant=5)
+    np.testing.assert_allclose(other, v * 2**0.5 / 5, rtol=1e-15)
+
+
+def test_isolated_vertices_have_no_features():
+    mesh = meshes.isolated_vertices()
+    _, rings, frames, _ = parts(mesh)
+    alone = mesh.defects["isolated_vertices"]
+    for features in (
+        geometry.reltan_features(mesh.positions, frames, rings),
+        geometry.get_features(mesh.positions, frames, rings),
+    ):
+        assert not features[alone].any()
+    assert np.delete(features, alone, axis=0).any(axis=(1, 2)).all()
 
 
 def test_get_features_of_the_position():
     mesh = meshes.torus()
-    frames = parts(mesh)[2]
-    features = geometry.get_features(mesh.positions, frames)[:, 0]
+    _, rings, frames, _ = parts(mesh)
+    features = geometry.get_features(mesh.positions, frames, rings)[:, 0]
     rebuilt = np.einsum("va,vax->vx", features[:, [1, 2, 0]], frames)
     np.testing.assert_allclose(rebuilt, mesh.positions, atol=1e-14)
 
@@ -220,7 +237,9 @@ def test_vectorised_numpy_computes_the_same(name):
     normals, rings, frames, edges = parts(mesh)
     offsets, indices = vectorised.neighbors(mesh.positions, mesh.faces)
     assert [indices[a:b].tolist() for a, b in itertools.pairwise(offsets)] == rings
-    np.testing.assert_allclose(vectorised.vertex_normals(mesh.positions, mesh.faces), normals, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        vectorised.vertex_normals(mesh.positions, mesh.faces, offsets, indices), normals, rtol=0, atol=1e-14
+    )
     other = vectorised.frames(mesh.positions, normals, offsets, indices)
     np.testing.assert_allclose(other, frames, rtol=0, atol=1e-14)
     theta, transport = vectorised.edge_angles(mesh.positions, frames, offsets, indices)

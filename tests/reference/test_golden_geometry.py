@@ -63,5 +63,5 @@ def test_input_features(name):
         assert (np.linalg.norm(tangent[:, k] - arrays["reltan_tan"][k], axis=1) / size).max() < 1e-12, power
         whole = np.linalg.norm(arrays["reltan3d"][k])
         assert np.linalg.norm(reltan[:, k] - arrays["reltan3d"][k]) < 1e-10 * whole, power
-    get = geometry.get_features(arrays["V"], arrays["frame"])[:, 0]
+    get = geometry.get_features(arrays["V"], arrays["frame"], mesh.rings)[:, 0]
     np.testing.assert_allclose(get[:, [1, 2, 0]], arrays["get"], rtol=1e-10, atol=1e-12)

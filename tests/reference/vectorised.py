@@ -7,7 +7,7 @@ Arrays as in geometry.py, but a ring is a slice of compressed rows: the neighbor
 
 import numpy as np
 
-from .geometry import NO_DIRECTION
+from .geometry import NO_DIRECTION, NO_NORMAL, OPPOSITE, substitute_normal
 
 
 def neighbors(positions, faces):
@@ -29,16 +29,19 @@ def _scatter(values, index, count):
     return np.stack([np.bincount(index, values[:, axis], minlength=count) for axis in range(3)], axis=1)
 
 
-def vertex_normals(positions, faces):
-    """Area-weighted unit normals, (V, 3); +z where they vanish."""
+def vertex_normals(positions, faces, offsets, indices):
+    """Area-weighted unit normals, (V, 3)."""
     a, b, c = (positions[faces[:, corner]] for corner in range(3))
     cross = np.cross(b - a, c - a)
     total = sum(_scatter(cross, faces[:, corner], len(positions)) for corner in range(3))
     twice_area = np.repeat(np.linalg.norm(cross, axis=1), 3)
     weight = np.bincount(faces.ravel(), twice_area, minlength=len(positions))
     length = np.linalg.norm(total, axis=1)
-    good = length > NO_DIRECTION * weight
-    return np.where(good[:, None], total / np.where(good, length, 1)[:, None], (0.0, 0.0, 1.0))
+    good = length > NO_NORMAL * weight
+    normals = total / np.where(good, length, 1)[:, None]
+    for p in np.flatnonzero(~good):
+        normals[p] = substitute_normal(positions, p, indices[offsets[p] : offsets[p + 1]])
+    return normals
 
 
 def frames(positions, normals, offsets, indices):
@@ -67,7 +70,7 @@ def edge_angles(positions, frames, offsets, indices):
     # For v orthogonal to n_q the minimal rotation is R v = v - (n_q + n_p) <n_p, v> / (1 + <n_q, n_p>).
     from_e1, from_n = frames[indices, 0], frames[indices, 2]
     denominator = 1 + np.sum(from_n * n, axis=1)
-    opposite = denominator < 1e-14
+    opposite = denominator <= OPPOSITE
     factor = np.where(opposite, 0, np.sum(n * from_e1, axis=1) / np.where(opposite, 1, denominator))
     moved = from_e1 - (from_n + n) * factor[:, None]
     return theta, np.arctan2(np.sum(moved * e2, axis=1), np.sum(moved * e1, axis=1))
