@@ -132,7 +132,7 @@ def strip(count):
 
 
 def moebius(count=12):
-    """A Moebius strip of 2 * count faces: no orientation is consistent, so one seam of edges is not."""
+    """A Moebius strip of 2 * count faces: no orientation is consistent, so one seam is not, and on it normals cancel."""
     positions, faces = [], []
     for i in range(count):
         angle = 2 * np.pi * i / count
@@ -144,7 +144,9 @@ def moebius(count=12):
         c, d = (a + 2, b + 2) if i < count - 1 else (1, 0)
         faces += [(a, c, b), (b, c, d)]
     boundary = [(i, i + 2) for i in range(2 * count - 2)] + [(1, 2 * count - 2), (0, 2 * count - 1)]
-    return _mesh(positions, faces, boundary_edges=sorted(boundary), inconsistent_edges=[(0, 1)])
+    return _mesh(
+        positions, faces, boundary_edges=sorted(boundary), inconsistent_edges=[(0, 1)], zero_normal_vertices=[0]
+    )
 
 
 def planar_delaunay(count=40, seed=0):
@@ -174,9 +176,11 @@ def _in_circle(corners, points):
 
 
 def needles(aspect=1e-6, count=6):
-    """A strip of `count` triangles, flattened until each is `aspect` as high as it is long. Not a defect."""
+    """A strip of `count` triangles, flattened until each is `aspect` as high as it is long."""
     mesh = strip(count)
-    return mesh._replace(positions=mesh.positions * (1, aspect, 1))
+    return mesh._replace(
+        positions=mesh.positions * (1, aspect, 1), defects=mesh.defects | {"needle_faces": list(range(count))}
+    )
 
 
 # ---- Defects -------------------------------------------------------------------------------------------------------
@@ -194,22 +198,23 @@ def book(pages=3):
     tips = np.stack([np.cos(angle), np.sin(angle), np.full(pages, 0.5)], axis=1)
     faces = [(0, 1, 2 + i) for i in range(pages)]
     boundary = [(0, 2 + i) for i in range(pages)] + [(1, 2 + i) for i in range(pages)]
-    defects = {"nonmanifold_edges": [(0, 1)]} if pages > 2 else {"inconsistent_edges": [(0, 1)]}
+    defects = {"non_manifold_edges": [(0, 1)]} if pages > 2 else {"inconsistent_edges": [(0, 1)]}
     return _mesh(np.vstack([[(0, 0, 0), (0, 0, 1)], tips]), faces, boundary_edges=sorted(boundary), **defects)
 
 
 def bow_tie():
-    """Two tetrahedra that share vertex 0 and nothing else."""
+    """A tetrahedron and its reflection in vertex 0, at which the normals of the two cancel."""
     one = tetrahedron()
     positions = np.vstack([one.positions, 2 * one.positions[0] - one.positions[1:]])
     mirrored = np.where(one.faces == 0, 0, one.faces + 3)[:, ::-1]
-    return _mesh(positions, np.vstack([one.faces, mirrored]), nonmanifold_vertices=[0])
+    return _mesh(positions, np.vstack([one.faces, mirrored]), non_manifold_vertices=[0], zero_normal_vertices=[0])
 
 
 def isolated_vertices(count=2):
     """A tetrahedron and `count` vertices in no face, the first of them numbered 0."""
     one = tetrahedron()
-    positions = np.vstack([[(9, 9, 9)], one.positions, np.full((count - 1, 3), 7.0)])
+    alone = 9 + np.arange(3 * count).reshape(count, 3)
+    positions = np.vstack([alone[:1], one.positions, alone[1:]])
     return _mesh(positions, one.faces + 1, isolated_vertices=[0, *range(5, 4 + count)])
 
 
@@ -225,7 +230,7 @@ def duplicate_face():
     """An icosahedron with face 4 once more at the end, its corners rotated."""
     mesh = icosphere(0)
     faces = np.vstack([mesh.faces, np.roll(mesh.faces[4], 1)])
-    return _mesh(mesh.positions, faces, duplicate_faces=[len(mesh.faces)], nonmanifold_edges=_edges(faces[4]))
+    return _mesh(mesh.positions, faces, duplicate_faces=[len(mesh.faces)], non_manifold_edges=_edges(faces[4]))
 
 
 def zero_area_face():
@@ -242,13 +247,20 @@ def zero_length_edge():
     positions = mesh.positions.copy()
     positions[16] = positions[15]
     both = [i for i, face in enumerate(mesh.faces.tolist()) if {15, 16} <= set(face)]
-    return _mesh(positions, mesh.faces, zero_length_edges=[(15, 16)], zero_area_faces=both, **mesh.defects)
+    return _mesh(
+        positions,
+        mesh.faces,
+        zero_length_edges=[(15, 16)],
+        coincident_vertices=[16],
+        zero_area_faces=both,
+        **mesh.defects,
+    )
 
 
 def folded_sheet():
     """Two triangles back to back: the normals of all three vertices vanish."""
     mesh = triangle()
-    return _mesh(mesh.positions, [(0, 1, 2), (2, 1, 0)], duplicate_faces=[1])
+    return _mesh(mesh.positions, [(0, 1, 2), (2, 1, 0)], duplicate_faces=[1], zero_normal_vertices=[0, 1, 2])
 
 
 def _edges(face):
@@ -272,12 +284,12 @@ SOUND = {
     "strip": lambda: strip(5),
     "planar_delaunay": planar_delaunay,
     "triangle": triangle,
-    "needles": needles,
     "two_components": two_components,
 }
 """Meshes without a defect other than a boundary, by name."""
 
 DEFECTIVE = {
+    "needles": needles,
     "book": book,
     "bow_tie": bow_tie,
     "moebius": moebius,
