@@ -11,15 +11,15 @@ from .kernels import components, max_order, neighbor_basis, rotate, self_basis, 
 # ---- Radial weights ------------------------------------------------------------------------------------------------
 
 
-def ring_weights(edges, rings, normalization="mesh"):
+def ring_weights(edges, rings, radial="global"):
     """Weight of each ring on each edge, (E, R): linear interpolation of the edge's length on R equidistant knots.
 
-    The length is measured in units of the longest edge of the mesh (`mesh`, the authors' code), or of twice the mean
-    length around p, and at most 1 (`local`). One ring means no dependence on length; the paper has none.
+    The length is measured in units of the longest edge of the mesh (`global`, the authors' code), or of twice the
+    mean length around p, and at most 1 (`local`). One ring means no dependence on length; the paper has none.
     """
     if rings == 1 or len(edges.length) == 0:
         return np.ones((len(edges.length), rings))
-    if normalization == "mesh":
+    if radial == "global":
         unit = edges.length.max()
     else:
         unit = 2 * scatter(edges.length, edges)[edges.center] / degrees(edges)[edges.center]
@@ -97,12 +97,12 @@ def gem_convolution(x, edges, weight, rings, out_order, *, band_limit=None, self
 def query_per_edge(x, edges, query, rings, out_order, band_limit=None):
     """K_query f_p for each edge p <- q, (E, C_att, 2 out_order + 1).
 
-    query: (B, R, C_att, C_in) in the numbering of the neighbor kernel, of which only the self elements matter. With
-    R = 1 and the paper's K_query all edges of p have the same; the authors' code weighs it by the edge's rings.
+    The authors' query, weighted by the edge's rings: query is (B, R, C_att, C_in) in the numbering of the neighbor
+    kernel, of which only the self elements matter.
     """
     positions = self_positions(max_order(x), out_order, band_limit)
-    per_ring = [apply_self_kernel(x, query[positions, ring], out_order) for ring in range(query.shape[1])]
-    return sum(rings[:, r, None, None] * f[edges.center] for r, f in enumerate(per_ring))
+    per_ring = [apply_self_kernel(x, weight, out_order) for weight in query[positions].swapaxes(0, 1)]
+    return sum(ring[:, None, None] * f[edges.center] for ring, f in zip(rings.T, per_ring, strict=True))
 
 
 def softmax_around(logits, edges, self_logits=None):
@@ -161,7 +161,7 @@ def eman_attention(
     *,
     band_limit=None,
     heads=1,
-    radial_query=False,
+    query_radial=False,
     self_key=None,
     self_value=None,
     projections=None,
@@ -169,28 +169,31 @@ def eman_attention(
 ):
     """Attention of section 6: f'_p = sum over q of alpha_pq K_value(theta_pq) rho(g_{q->p}) f_q.
 
-    query, key, value: weights (B, R, C_out, C_in), the auxiliary representation being that of the output; a query that
-    is not radial has R = 1. Returns f' (V, C_out, 2 out_order + 1) and alpha = N_p softmax (E, H).
+    The auxiliary representation is that of the output. key, value: weights (B, R, C_out, C_in); query: a self kernel
+    (1 + 2 min(L_in, L_out), C_out, C_in), or with query_radial as key. Returns f' (V, C_out, 2 out_order + 1) and
+    alpha = N_p softmax (E, H).
 
     aggregation: `sum` is the paper's equation; `mean` divides it by N_p (the authors' code).
-    self_key, self_value: the self kernels of app. D.4, (1 + 2 min(L_in, L_out), C_out, C_in); then N_p + 1 terms.
-    projections: the heads of app. D.3, as four arrays W_query, W_key, W_value (H, 1 + 2 L_out, C_out / H, C_out) and
-    W_O (1 + 2 L_out, C_out, C_out) of self kernels. Without it a head is a contiguous group of channels (authors).
+    self_key, self_value: the self kernels of app. D.4; then there are N_p + 1 terms. A radial query sees the vertex
+    itself at distance 0.
+    projections: the heads of app. D.3, four self kernels (1 + 2 L_out, C_out, C_out): W_query, W_key, W_value, in each
+    of which the W^i stand under one another, and W_O. Without it a head is a contiguous group of channels (authors).
     """
-    query_rings = rings if radial_query else np.ones((len(edges.center), 1))
-    q = query_per_edge(x, edges, query, query_rings, out_order, band_limit)
+    if query_radial:
+        q = query_per_edge(x, edges, query, rings, out_order, band_limit)
+        own_query = query[self_positions(max_order(x), out_order, band_limit), 0]
+    else:
+        q = apply_self_kernel(x, query, out_order)[edges.center]
+        own_query = query
     k = apply_neighbor_kernel(x, edges, key, rings, out_order, band_limit)
     v = apply_neighbor_kernel(x, edges, value, rings, out_order, band_limit)
     self_terms = None
     if self_key is not None:
-        if radial_query:
-            raise ValueError("a vertex has no distance to itself: self-contribution needs a query without rings")
-        self_query = query[self_positions(max_order(x), out_order, band_limit), 0]
-        self_terms = [apply_self_kernel(x, weight, out_order) for weight in (self_query, self_key, self_value)]
+        self_terms = [apply_self_kernel(x, weight, out_order) for weight in (own_query, self_key, self_value)]
     if projections is not None:
-        q, k, v = (project(f, w, out_order) for f, w in zip((q, k, v), projections, strict=False))
+        q, k, v = (apply_self_kernel(f, w, out_order) for f, w in zip((q, k, v), projections, strict=False))
         if self_terms is not None:
-            self_terms = [project(f, w, out_order) for f, w in zip(self_terms, projections, strict=False)]
+            self_terms = [apply_self_kernel(f, w, out_order) for f, w in zip(self_terms, projections, strict=False)]
     result, alpha, _ = attend(q, k, v, edges, heads, self_terms=self_terms)
     if projections is not None:
         result = apply_self_kernel(result, projections[3], out_order)
@@ -198,31 +201,26 @@ def eman_attention(
     return aggregate(result, terms, aggregation), alpha
 
 
-def project(x, weights, order):
-    """The features of all heads one after the other: (N, C, D) -> (N, C, D), with weights (H, 1 + 2L, C / H, C)."""
-    return np.concatenate([apply_self_kernel(x, weight, order) for weight in weights], axis=1)
-
-
 # ---- Biases (section 5) --------------------------------------------------------------------------------------------
 
 
-def angular_bias(x, bias, angles, edges):
-    """b added to rho0, and each rho_n turned by angles[n - 1], at every vertex that has a neighbor.
+def angular_bias(x, bias, angles, receives):
+    """b added to rho0, and each rho_n turned by angles[n - 1], at every vertex that receives a message. Equivariant.
 
-    bias: (C,); angles: (A, C) radians, not multiplied by n; orders above A are left alone. Equivariant.
+    bias: (C,); angles: (L, C) radians, not multiplied by n; receives: (V,) bool.
     """
     result = x.copy()
     result[:, :, 0] += bias
-    for n, angle in enumerate(angles[: max_order(x)], start=1):
+    for n, angle in enumerate(angles, start=1):
         cos, sin = np.cos(angle), np.sin(angle)
         re, im = x[:, :, 2 * n - 1], x[:, :, 2 * n]
         result[:, :, 2 * n - 1], result[:, :, 2 * n] = cos * re - sin * im, sin * re + cos * im
-    return np.where(degrees(edges)[:, None, None] > 0, result, x)
+    return np.where(receives[:, None, None], result, x)
 
 
-def additive_bias(x, bias, edges):
-    """b (C,) added to all components, at every vertex that has a neighbor. Not equivariant; for comparison."""
-    return np.where(degrees(edges)[:, None, None] > 0, x + bias[:, None], x)
+def additive_bias(x, bias, receives):
+    """b (C,) added to all components at every vertex that receives a message. Not equivariant; for comparison."""
+    return np.where(receives[:, None, None], x + bias[:, None], x)
 
 
 # ---- Non-linearities -----------------------------------------------------------------------------------------------
@@ -303,24 +301,29 @@ def log_softmax(x):
     return shifted - np.log(np.sum(np.exp(shifted), axis=1, keepdims=True))
 
 
-def dense_head(x, hidden, classes, pooling=False):
-    """Log-probabilities from scalars (V, C): dense, ReLU, [mean over the vertices,] dense, log-softmax.
+def relu(x):
+    """x above 0, else 0."""
+    return np.maximum(x, 0)
+
+
+def elu(x):
+    """x above 0, else exp(x) - 1."""
+    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+
+
+def dense_head(x, hidden, classes, activation=relu, pooling=False):
+    """Log-probabilities from scalars (V, C): dense, activation, [mean over the vertices,] dense, log-softmax.
 
     hidden and classes are pairs (weight (out, in), bias (out,)). With pooling the result has one row. (Dropout, which
     stands before the pooling, does nothing outside training.)
     """
-    x = np.maximum(x @ hidden[0].T + hidden[1], 0)
+    x = activation(x @ hidden[0].T + hidden[1])
     if pooling:
         x = x.mean(axis=0, keepdims=True)
     return log_softmax(x @ classes[0].T + classes[1])
 
 
 # ---- SpiralNet++ ---------------------------------------------------------------------------------------------------
-
-
-def elu(x):
-    """x above 0, exp(x) - 1 below."""
-    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
 
 
 def spiral_convolution(x, spirals, weight, bias):

@@ -1,163 +1,218 @@
-"""The networks as forward passes: parameters by name and a description in, log-probabilities out (paper, app. E).
+"""The networks as forward passes: a description and parameters in, log-probabilities out (paper, app. E).
 
-Parameters are a dict of arrays under the names of the authors' state_dict. What their code does not have is named
+A description is the JSON object that libeman's model files hold, as a dict. Parameters are a dict of arrays:
 
-    <conv>.self_weight                          K_self of a convolution         (1 + 2 min(L_in, L_out), out, in)
-    <conv>.self_key, <conv>.self_value          self-contribution, app. D.4     the same shape
-    <conv>.head_query, .head_key, .head_value   W^i of app. D.3                 (heads, 1 + 2 L_out, out / heads, out)
-    <conv>.head_out                             W^O                             (1 + 2 L_out, out, out)
-    <block>.nonlin{1,2}.scale, .offset          the gate                        (L, channels)
+    blocks.<b>.conv1, blocks.<b>.conv2: the two convolutions of a residual block; in each
+        .value                      the kernel of the messages                       (B, rings, out, in)
+        .key, .query                of an attention; the query a self kernel where it is not radial
+        .self                       K_self of a convolution                          (1 + 2 min(L_in, L_out), out, in)
+        .self_key, .self_value      self-contribution of an attention, app. D.4      the same shape
+        .head_query, .head_key, .head_value, .head_output     app. D.3               (1 + 2 L_out, out, out)
+        .bias, .angles              the bias                                         (out,), (L_out, out)
+        .gate_scale, .gate_offset   the gate behind it                               (L_out, out)
+    blocks.<b>.skip                 channel map of the block's input                 (out, in)
+    dense1.weight, dense1.bias, dense2.weight, dense2.bias
 
-where <conv> is conv1.conv1 and so on. An attention's query and key are, as there, <conv>.eman_attn_layer.self_weight and
-<conv>.eman_attn_layer.neigh_weight, its value <conv>.weight. A query without rings has the shape (B, 1, out, in).
+with B the size of the kernel basis (kernels.py). SpiralNet++ has input.weight, input.bias, spirals.<b>.weight,
+spirals.<b>.bias and the dense layers.
 """
-
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from . import geometry, layers
+from . import geometry, layers, spirals
 from .kernels import basis_size, max_order
 
+PAPER = {
+    "kind": "eman",  # "eman" | "gem" | "spiral"
+    "task": "segmentation",  # "segmentation" | "classification"
+    "classes": 1,
+    "features": "reltan",  # "reltan" | "get" | "xyz"
+    "powers": [0.5, 0.7],
+    "degree_power": 1.5,
+    "relative_constant": 1.0,
+    "width": 16,
+    "blocks": 3,
+    "max_order": 2,
+    "band_limit": None,  # None and 0: no limit
+    "rings": 1,
+    "radial": "global",  # "global" | "local"
+    "aggregation": "sum",  # "sum" | "mean"
+    "self_term": False,  # K_self of a convolution, self-contribution of an attention
+    "heads": 1,
+    "head_form": "groups",  # "groups" | "projected"
+    "query_radial": False,
+    "bias": "angular",  # rho_n turned by n b_n | "angular_authors": by b_1, b_2 | "additive" | "none"
+    "nonlinearity": "none",  # at the end of a block: "poly" | "gate" | "regular" | "none"
+    "samples": 7,  # of "regular"
+    "inner_nonlinearity": False,  # between the convolutions of a block as well
+    "hidden": 256,
+    "spiral_length": 10,
+    "spiral_start": "index",  # "index" | "distance"
+}
+"""The paper's choices for EMAN: no radial weights, no self-contribution, no quantised non-linearity (sections 6, 7)."""
 
-@dataclass(frozen=True)
-class Description:
-    """A network of three residual blocks and a dense head. The defaults are those of the preset `authors`."""
-
-    kind: str = "eman"  # "eman" | "gem"
-    features: str = "reltan"  # "reltan" | "get" | "xyz"
-    powers: tuple = (0.5, 0.7)
-    classes: int = 8
-    task: str = "segmentation"  # "segmentation" | "classification"
-    width: int = 16
-    hidden: int = 256
-    max_order: int = 2
-    band_limit: int | None = 2
-    rings: int = 2
-    radial_normalization: str = "mesh"  # "mesh" | "local"
-    heads: int = 1
-    head_form: str = "groups"  # "groups" | "projections"
-    radial_query: bool = True
-    self_term: bool = False  # of the convolution
-    self_contribution: bool = False  # of the attention
-    bias: str = "angular"  # "angular" | "additive"
-    aggregation: str = "mean"  # "mean" | "sum"
-    nonlinearity: str = "regular"  # "regular" | "poly" | "gate" | "none", at the end of each block
-    inner_nonlinearity: bool = False  # and between its two convolutions
-    samples: int = 7  # of "regular"
-    normals: str = "angle"  # "angle" | "area"
-
-
-def preset(name, **overrides):
-    """`authors`: what the published code computes; `paper`: what the paper says."""
-    description = Description()
-    if name == "paper":
-        description = replace(
-            description,
-            band_limit=None,
-            rings=1,
-            radial_query=False,
-            aggregation="sum",
-            nonlinearity="none",
-            normals="area",
-        )
-    elif name != "authors":
-        raise ValueError(f"no preset is called {name!r}")
-    return replace(description, **overrides)
+AUTHORS = PAPER | {
+    "band_limit": 2,
+    "rings": 2,
+    "aggregation": "mean",
+    "query_radial": True,
+    "bias": "angular_authors",
+    "nonlinearity": "regular",
+}
+"""What the published code computes for EMAN."""
 
 
 def from_authors(model, classes, task="segmentation", **args):
-    """The description of one of the authors' four models with the arguments of their command line."""
-    names = {
-        "n_rings": "rings",
-        "max_order": "max_order",
-        "n_heads": "heads",
-        "hid_dim": "hidden",
-        "regular_non_lin": "inner_nonlinearity",
-        "rel_power_list": "powers",
+    """The description of RelTanEMAN, EMAN, RelTanGemCNN or GemCNN with the arguments of the authors' command line."""
+    attention, order = model.endswith("EMAN"), args.get("max_order", 2)
+    reltan = model.startswith("RelTan")
+    return AUTHORS | {
+        "kind": "eman" if attention else "gem",
+        "task": task,
+        "classes": classes,
+        "features": "reltan" if reltan else "xyz",
+        "powers": list(args.get("rel_power_list", (0.5, 0.7))) if reltan else [],
+        "degree_power": args.get("deg_power", 1.5),
+        "relative_constant": args.get("rel_power_const", 1.0),
+        "max_order": order,
+        "band_limit": order or None,
+        "rings": args.get("n_rings", 2),
+        "heads": args.get("n_heads", 1) if attention else 1,
+        "query_radial": attention,
+        "bias": "angular_authors" if args.get("equiv_bias", True) else "additive",
+        "inner_nonlinearity": args.get("regular_non_lin", False),
+        "hidden": args.get("hid_dim", 256),
     }
-    values = {names[key]: value for key, value in args.items() if key in names}
-    if "powers" in values:
-        values["powers"] = tuple(values["powers"])
-    return preset(
-        "authors",
-        kind="eman" if model.endswith("EMAN") else "gem",
-        features="reltan" if model.startswith("RelTan") else "xyz",
-        bias="angular" if args.get("equiv_bias", True) else "additive",
-        band_limit=args.get("max_order", 2) or None,
-        classes=classes,
-        task=task,
-        **values,
-    )
+
+
+def authors_parameters(state, description):
+    """The arrays of an authors' state_dict (of a convolutional model) under libeman's names.
+
+    Their code also keeps parameters that it never uses: biases within the attention, and angles of orders that a layer
+    does not have. A name beyond those is an error.
+    """
+    source = {}
+    for name, c_in, c_out, _, l_out in convolutions(description):
+        block, convolution = name.split(".")[1:]
+        theirs = f"conv{int(block) + 1}.{convolution}"
+        source[f"{name}.value"] = f"{theirs}.weight"
+        source[f"{name}.bias"] = f"{theirs}.bias"
+        source[f"{name}.key"] = f"{theirs}.eman_attn_layer.neigh_weight"
+        source[f"{name}.query"] = f"{theirs}.eman_attn_layer.self_weight"
+        source |= {(f"{name}.angles", n - 1): f"{theirs}.ang_bias{n}" for n in range(1, l_out + 1)}
+        if convolution == "conv1" and c_in != c_out:
+            source[f"blocks.{block}.skip"] = f"conv{int(block) + 1}.lin.weight"
+    source |= {f"dense{i}.{part}": f"lin{i}.{part}" for i in (1, 2) for part in ("weight", "bias")}
+
+    unused = ("attn_layer.self_bias", "attn_layer.neigh_bias", ".ang_bias1", ".ang_bias2")
+    unknown = [name for name in state if name not in source.values() and not name.endswith(unused)]
+    if unknown:
+        raise ValueError(f"the model has no {unknown[0]}")
+    result = {}
+    for name, shape in parameter_shapes(description).items():
+        if name.endswith(".angles"):
+            result[name] = np.array([state[source[name, n]] for n in range(shape[0])])
+        else:
+            result[name] = np.reshape(state[source[name]], shape)
+    return result
 
 
 def input_type(description):
     """Channels and order of the input features."""
-    return {"reltan": (len(description.powers), 1), "get": (1, 1), "xyz": (3, 0)}[description.features]
+    return {"reltan": (len(description["powers"]), 1), "get": (1, 1), "xyz": (3, 0)}[description["features"]]
 
 
 def convolutions(description):
-    """The six convolutions as (name, in channels, out channels, in order, out order)."""
+    """The convolutions as (name, in channels, out channels, in order, out order)."""
     channels, order = input_type(description)
-    width, top = description.width, description.max_order
-    result = []
-    for block, (c_in, l_in, l_out) in enumerate([(channels, order, top), (width, top, top), (width, top, 0)], start=1):
-        middle = max(l_in, l_out)
-        result.append((f"conv{block}.conv1", c_in, width, l_in, middle))
-        result.append((f"conv{block}.conv2", width, width, middle, l_out))
+    width, top, result = description["width"], description["max_order"], []
+    for block in range(description["blocks"]):
+        last = 0 if block == description["blocks"] - 1 else top
+        result.append((f"blocks.{block}.conv1", channels, width, order, top))
+        result.append((f"blocks.{block}.conv2", width, width, top, last))
+        channels, order = width, last
     return result
+
+
+def nonlinearity_behind(description, name):
+    """Which non-linearity follows a convolution."""
+    inner = name.endswith("conv1") and not description["inner_nonlinearity"]
+    return "none" if inner else description["nonlinearity"]
 
 
 def parameter_shapes(description):
     """Name -> shape of every parameter that the network reads."""
-    d = description
-    shapes = {}
+    d, shapes = description, {}
+    if d["kind"] == "spiral":
+        return spiral_shapes(d)
     for name, c_in, c_out, l_in, l_out in convolutions(d):
-        weight = (basis_size(l_in, l_out), d.rings, c_out, c_in)
-        self_kernel = (1 + 2 * min(l_in, l_out), c_out, c_in)
-        shapes[f"{name}.weight"] = weight
-        shapes[f"{name}.bias"] = (c_out,)
-        if d.bias == "angular":
-            shapes |= {f"{name}.ang_bias{n}": (c_out,) for n in range(1, l_out + 1)}
-        if d.kind == "gem" and d.self_term:
-            shapes[f"{name}.self_weight"] = self_kernel
-        if d.kind == "eman":
-            query_rings = d.rings if d.radial_query else 1
-            shapes[f"{name}.eman_attn_layer.self_weight"] = (weight[0], query_rings, c_out, c_in)
-            shapes[f"{name}.eman_attn_layer.neigh_weight"] = weight
-            if d.self_contribution:
-                shapes |= {f"{name}.self_key": self_kernel, f"{name}.self_value": self_kernel}
-            if d.head_form == "projections":
-                projection = (d.heads, 1 + 2 * l_out, c_out // d.heads, c_out)
-                shapes |= {f"{name}.head_{part}": projection for part in ("query", "key", "value")}
-                shapes[f"{name}.head_out"] = (1 + 2 * l_out, c_out, c_out)
-        if d.nonlinearity == "gate" and l_out > 0 and (d.inner_nonlinearity or name.endswith("conv2")):
-            block, which = name.split(".")
-            shapes |= {f"{block}.nonlin{which[-1]}.{part}": (l_out, c_out) for part in ("scale", "offset")}
-    if input_type(d)[0] != d.width:
-        shapes["conv1.lin.weight"] = (d.width, input_type(d)[0], 1)
-    shapes |= {"lin1.weight": (d.hidden, d.width), "lin1.bias": (d.hidden,)}
-    shapes |= {"lin2.weight": (d.classes, d.hidden), "lin2.bias": (d.classes,)}
-    return shapes
+        kernel = (basis_size(l_in, l_out), d["rings"], c_out, c_in)
+        own = (1 + 2 * min(l_in, l_out), c_out, c_in)
+        shapes[f"{name}.value"] = kernel
+        if d["kind"] == "eman":
+            shapes |= {f"{name}.key": kernel, f"{name}.query": kernel if d["query_radial"] else own}
+        if d["self_term"]:
+            parts = ("self_key", "self_value") if d["kind"] == "eman" else ("self",)
+            shapes |= {f"{name}.{part}": own for part in parts}
+        if d["head_form"] == "projected":
+            whole = (1 + 2 * l_out, c_out, c_out)
+            shapes |= {f"{name}.head_{part}": whole for part in ("query", "key", "value", "output")}
+        if d["bias"] != "none":
+            shapes[f"{name}.bias"] = (c_out,)
+        if d["bias"].startswith("angular") and l_out > 0:
+            shapes[f"{name}.angles"] = (l_out, c_out)
+        if nonlinearity_behind(d, name) == "gate" and l_out > 0:
+            shapes |= {f"{name}.gate_scale": (l_out, c_out), f"{name}.gate_offset": (l_out, c_out)}
+        if name.endswith("conv1") and c_in != c_out:
+            shapes[name.replace("conv1", "skip")] = (c_out, c_in)
+    return shapes | dense_shapes(d, d["width"])
+
+
+def dense_shapes(description, width):
+    """The shapes of the two dense layers at the end, behind `width` channels."""
+    hidden, classes = description["hidden"], description["classes"]
+    shapes = {"dense1.weight": (hidden, width), "dense1.bias": (hidden,)}
+    return shapes | {"dense2.weight": (classes, hidden), "dense2.bias": (classes,)}
+
+
+def spiral_shapes(description):
+    """Name -> shape of every parameter of a SpiralNet++: each spiral layer doubles the width."""
+    d, width = description, description["width"]
+    shapes = {"input.weight": (width, 3), "input.bias": (width,)}
+    for block in range(d["blocks"]):
+        shapes[f"spirals.{block}.weight"] = (2 * width, d["spiral_length"] * width)
+        shapes[f"spirals.{block}.bias"] = (2 * width,)
+        width *= 2
+    return shapes | dense_shapes(d, width)
+
+
+def check_parameters(description, parameters):
+    """ValueError for a parameter that is missing, has another shape, or is not the network's."""
+    wanted = parameter_shapes(description)
+    found = {name: np.shape(value) for name, value in parameters.items()}
+    for name in sorted(wanted.keys() | found.keys()):
+        if wanted.get(name) != found.get(name):
+            raise ValueError(f"{name}: the shape is {found.get(name)}, not {wanted.get(name)}")
 
 
 def random_parameters(description, seed=0):
     """Parameters for tests, of a size that keeps activations near 1."""
-    rng = np.random.default_rng(seed)
-    parameters = {}
+    rng, parameters = np.random.default_rng(seed), {}
     for name, shape in parameter_shapes(description).items():
-        fan_in = shape[-1] * shape[0] if len(shape) == 4 else shape[-1]
-        spread = 0.3 if len(shape) == 1 else 1 / np.sqrt(fan_in)
-        parameters[name] = rng.normal(0, spread, shape)
+        fan_in = shape[-1] * shape[0] if len(shape) > 2 else shape[-1]
+        vector = name.endswith(("bias", "angles", "gate_scale", "gate_offset"))
+        parameters[name] = rng.normal(0, 0.3 if vector else 1 / np.sqrt(fan_in), shape)
     return parameters
 
 
 def input_features(description, positions, frames, rings):
     """The network's input, (V, C, 2L + 1)."""
-    if description.features == "reltan":
-        return geometry.reltan_features(positions, frames, rings, description.powers)
-    if description.features == "get":
-        return geometry.get_features(positions, frames)
+    d = description
+    if d["features"] == "reltan":
+        options = d["powers"], d["degree_power"], d["relative_constant"]
+        return geometry.reltan_features(positions, frames, rings, *options)
+    if d["features"] == "get":
+        return geometry.get_features(positions, frames, rings)
     return geometry.xyz_features(positions)
 
 
@@ -165,97 +220,106 @@ def convolution(description, parameters, name, x, edges, ring_weights, out_order
     """One convolution with its bias: features (V, C_out, 2 out_order + 1), and an attention's coefficients or None."""
     d = description
 
-    def optional(key):
-        return parameters.get(f"{name}.{key}")
+    def parameter(part):
+        return parameters.get(f"{name}.{part}")
 
-    common = {"band_limit": d.band_limit, "aggregation": d.aggregation}
-    weight = parameters[f"{name}.weight"]
-    if d.kind == "gem":
-        self_weight = optional("self_weight") if d.self_term else None
-        y = layers.gem_convolution(x, edges, weight, ring_weights, out_order, self_weight=self_weight, **common)
+    options = {"band_limit": d["band_limit"] or None, "aggregation": d["aggregation"]}
+    if d["kind"] == "gem":
+        y = layers.gem_convolution(
+            x, edges, parameter("value"), ring_weights, out_order, self_weight=parameter("self"), **options
+        )
         alpha = None
     else:
-        projections = None
-        if d.head_form == "projections":
-            projections = [parameters[f"{name}.head_{part}"] for part in ("query", "key", "value", "out")]
+        projections = [parameter(f"head_{part}") for part in ("query", "key", "value", "output")]
         y, alpha = layers.eman_attention(
             x,
             edges,
-            parameters[f"{name}.eman_attn_layer.self_weight"],
-            parameters[f"{name}.eman_attn_layer.neigh_weight"],
-            weight,
+            parameter("query"),
+            parameter("key"),
+            parameter("value"),
             ring_weights,
             out_order,
-            heads=d.heads,
-            radial_query=d.radial_query,
-            self_key=optional("self_key") if d.self_contribution else None,
-            self_value=optional("self_value") if d.self_contribution else None,
-            projections=projections,
-            **common,
+            heads=d["heads"],
+            query_radial=d["query_radial"],
+            self_key=parameter("self_key"),
+            self_value=parameter("self_value"),
+            projections=projections if d["head_form"] == "projected" else None,
+            **options,
         )
-    bias = parameters[f"{name}.bias"]
-    if d.bias == "additive":
-        return layers.additive_bias(y, bias, edges), alpha
-    angles = [optional(f"ang_bias{n}") for n in range(1, out_order + 1)]
-    return layers.angular_bias(y, bias, [a for a in angles if a is not None], edges), alpha
+    receives = (layers.degrees(edges) > 0) | d["self_term"]
+    if d["bias"] == "none":
+        return y, alpha
+    if d["bias"] == "additive":
+        return layers.additive_bias(y, parameter("bias"), receives), alpha
+    angles = parameter("angles") if out_order > 0 else np.zeros((0, y.shape[1]))
+    return layers.angular_bias(y, parameter("bias"), turns(angles, d["bias"]), receives), alpha
+
+
+def turns(angles, bias):
+    """By how much each rho_n is turned, (L, C): n b_n in the paper; in the authors' code rho_2 by b_2 itself."""
+    orders = np.arange(1, len(angles) + 1)
+    if bias == "angular_authors":
+        orders[1:2] = 1
+    return orders[:, None] * angles
 
 
 def nonlinearity(description, parameters, name, x):
-    """The description's non-linearity; name: where a gate's parameters stand. On scalars alone each is ReLU."""
-    if description.nonlinearity == "none":
+    """The non-linearity behind the convolution of that name. On scalars alone each is ReLU."""
+    kind = nonlinearity_behind(description, name)
+    if kind == "none":
         return x
     if max_order(x) == 0:
         return np.maximum(x, 0)
-    if description.nonlinearity == "regular":
-        return layers.regular(x, description.samples)
-    if description.nonlinearity == "poly":
+    if kind == "regular":
+        return layers.regular(x, description["samples"])
+    if kind == "poly":
         return layers.poly(x)
-    return layers.gate(x, parameters[f"{name}.scale"], parameters[f"{name}.offset"])
+    return layers.gate(x, parameters[f"{name}.gate_scale"], parameters[f"{name}.gate_offset"])
 
 
 def forward(description, parameters, features, edges):
     """Log-probabilities, (V, classes), or (1, classes) for classification; and each attention's coefficients (E, H).
 
-    features: (V, C, 2L + 1), edges: geometry.EdgeGeometry.
+    features: (V, C, 2L + 1), edges: geometry.EdgeGeometry. Not for SpiralNet++.
     """
-    d = description
-    ring_weights = layers.ring_weights(edges, d.rings, d.radial_normalization)
-    attention = []
-    x = features
-    for block in ("conv1", "conv2", "conv3"):
-        y = x
-        for name, *_, out_order in convolutions(d):
-            if not name.startswith(block):
-                continue
-            y, alpha = convolution(d, parameters, name, y, edges, ring_weights, out_order)
-            attention.append(alpha)
-            if d.inner_nonlinearity and name.endswith("conv1"):
-                y = nonlinearity(d, parameters, f"{block}.nonlin1", y)
-        channel_map = parameters.get(f"{block}.lin.weight")
-        y = layers.add_residual(y, x, None if channel_map is None else channel_map[:, :, 0])
-        x = nonlinearity(d, parameters, f"{block}.nonlin2", y)
-    hidden = parameters["lin1.weight"], parameters["lin1.bias"]
-    classes = parameters["lin2.weight"], parameters["lin2.bias"]
-    return layers.dense_head(x[:, :, 0], hidden, classes, d.task == "classification"), attention
+    check_parameters(description, parameters)
+    ring_weights = layers.ring_weights(edges, description["rings"], description["radial"])
+    attention, x = [], features
+    for name, *_, out_order in convolutions(description):
+        if name.endswith("conv1"):
+            block_input = x
+        x, alpha = convolution(description, parameters, name, x, edges, ring_weights, out_order)
+        attention.append(alpha)
+        if name.endswith("conv2"):
+            x = layers.add_residual(x, block_input, parameters.get(name.replace("conv2", "skip")))
+        x = nonlinearity(description, parameters, name, x)
+    return head(description, parameters, x[:, :, 0]), attention
 
 
-def run(description, parameters, positions, faces):
+def head(description, parameters, x):
+    """The dense layers, ReLU between them (ELU behind spirals), and the mean over the vertices for classification."""
+    hidden = parameters["dense1.weight"], parameters["dense1.bias"]
+    classes = parameters["dense2.weight"], parameters["dense2.bias"]
+    activation = layers.elu if description["kind"] == "spiral" else layers.relu
+    return layers.dense_head(x, hidden, classes, activation, description["task"] == "classification")
+
+
+def spiralnet(description, parameters, positions, paths):
+    """SpiralNet++, the paper's baseline, from positions and spirals (V, S): as forward, without attention."""
+    check_parameters(description, parameters)
+    p = parameters
+    x = layers.elu(positions @ p["input.weight"].T + p["input.bias"])
+    for block in range(description["blocks"]):
+        x = layers.elu(layers.spiral_convolution(x, paths, p[f"spirals.{block}.weight"], p[f"spirals.{block}.bias"]))
+    return head(description, parameters, x)
+
+
+def run(description, parameters, positions, faces, normals="area"):
     """Log-probabilities of a mesh in the gauge of the first neighbor: all of the above, from positions and faces."""
+    if description["kind"] == "spiral":
+        paths = spirals.spirals(positions, faces, description["spiral_length"], description["spiral_start"])
+        return spiralnet(description, parameters, positions, paths)
     rings = geometry.neighbor_rings(positions, faces)
-    normals = geometry.vertex_normals(positions, faces, description.normals)
-    frames = geometry.frames(positions, normals, rings)
+    frames = geometry.frames(positions, geometry.vertex_normals(positions, faces, normals), rings)
     edges = geometry.edge_geometry(positions, frames, geometry.directed_edges(rings))
     return forward(description, parameters, input_features(description, positions, frames, rings), edges)[0]
-
-
-def spiralnet(parameters, positions, spirals):
-    """SpiralNet++, the paper's baseline: log-probabilities (V, classes) from positions and spirals (V, S).
-
-    Dense to 16, three spiral convolutions to 32, 64 and 128, dense to 256, dense to the classes; ELU between.
-    """
-    p = parameters
-    x = layers.elu(positions @ p["fc0.weight"].T + p["fc0.bias"])
-    for name in ("conv1", "conv2", "conv3"):
-        x = layers.elu(layers.spiral_convolution(x, spirals, p[f"{name}.layer.weight"], p[f"{name}.layer.bias"]))
-    x = layers.elu(x @ p["fc1.weight"].T + p["fc1.bias"])
-    return layers.log_softmax(x @ p["fc2.weight"].T + p["fc2.bias"])

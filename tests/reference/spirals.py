@@ -9,7 +9,7 @@ A spiral visits the vertices around p ring by ring, each ring counter-clockwise 
    spiral follow, and p again where the mesh has none left.
 
 Given the start neighbor the spiral depends on no numbering (on a manifold). The start is the neighbor of lowest index
-(which a permutation of the vertices changes) or the nearest one (which only a tie can).
+(`index`, which a permutation of the vertices changes) or the nearest one (`distance`, which only a tie can).
 """
 
 import numpy as np
@@ -77,6 +77,6 @@ def nearest(p, candidates, positions):
 
 
 def spirals(positions, faces, length=10, start="index"):
-    """The spiral of every vertex: (V, length) int64. start: "index" or "nearest"."""
+    """The spiral of every vertex: (V, length) int64. start: "index" or "distance"."""
     rings = counter_clockwise(faces, len(positions))
     return np.array([spiral(p, rings, positions, length, start) for p in range(len(positions))]).reshape(-1, length)

@@ -66,11 +66,12 @@ def test_convolution_is_gauge_equivariant(orders, mesh):
 
 ATTENTIONS = {
     "paper": {},
-    "authors": {"radial_query": True, "aggregation": "mean", "band_limit": 2, "heads": 2},
+    "authors": {"query_radial": True, "aggregation": "mean", "band_limit": 2, "heads": 2},
     "heads": {"heads": 4},
     "projected heads": {"heads": 2, "projections": True},
     "self-contribution": {"self_contribution": True},
     "all": {"heads": 2, "projections": True, "self_contribution": True, "band_limit": 3, "aggregation": "mean"},
+    "radial query and self-contribution": {"query_radial": True, "self_contribution": True},
 }
 
 
@@ -78,16 +79,15 @@ def attention(options, in_order, out_order, channels_in=2, channels_out=4, rings
     """An attention layer with random weights: function of features and edges that returns features and alpha."""
     options = dict(options)
     basis = kernels.basis_size(in_order, out_order)
-    query_rings = rings if options.get("radial_query") else 1
-    query = weights(basis, query_rings, channels_out, channels_in, seed=3)
-    key, value = (weights(basis, rings, channels_out, channels_in, seed=seed) for seed in (4, 5))
+    own = (1 + 2 * min(in_order, out_order), channels_out, channels_in)
+    kernel = (basis, rings, channels_out, channels_in)
+    query = weights(*(kernel if options.get("query_radial") else own), seed=3)
+    key, value = (weights(*kernel, seed=seed) for seed in (4, 5))
     if options.pop("self_contribution", False):
-        shape = (1 + 2 * min(in_order, out_order), channels_out, channels_in)
-        options |= {"self_key": weights(*shape, seed=6), "self_value": weights(*shape, seed=7)}
+        options |= {"self_key": weights(*own, seed=6), "self_value": weights(*own, seed=7)}
     if options.get("projections"):
-        per_head = (options["heads"], 1 + 2 * out_order, channels_out // options["heads"], channels_out)
         whole = (1 + 2 * out_order, channels_out, channels_out)
-        options["projections"] = [weights(*per_head, seed=seed) for seed in (10, 11, 12)] + [weights(*whole, seed=13)]
+        options["projections"] = [weights(*whole, seed=seed) for seed in (10, 11, 12, 13)]
 
     def layer(x, edges):
         return layers.eman_attention(
@@ -130,9 +130,9 @@ def test_attention_with_a_vanishing_query_is_the_convolution():
     """Section 6: the factor N_p is there so that uniform attention gives back GEM-CNN."""
     edges = scene()[-1]
     x, weight = random_features(edges, 2, 1), weights(kernels.basis_size(1, 2), 1, 4, 2)
-    rings = layers.ring_weights(edges, 1)
+    rings, own = layers.ring_weights(edges, 1), weights(3, 4, 2)
     for aggregation in ("sum", "mean"):
-        y, alpha = layers.eman_attention(x, edges, 0 * weight, weight, weight, rings, 2, aggregation=aggregation)
+        y, alpha = layers.eman_attention(x, edges, 0 * own, weight, weight, rings, 2, aggregation=aggregation)
         want = layers.gem_convolution(x, edges, weight, rings, 2, aggregation=aggregation)
         np.testing.assert_allclose(y, want, rtol=0, atol=1e-13)
         np.testing.assert_allclose(alpha, 1, atol=1e-14)
@@ -151,18 +151,32 @@ def test_attention_coefficients_of_a_vertex_add_up_to_its_degree():
 
 def test_identity_projections_are_no_projections():
     edges = scene()[-1]
-    x, weight = random_features(edges, 2, 2), weights(kernels.basis_size(2, 2), 1, 4, 2)
+    x, weight, query = random_features(edges, 2, 2), weights(kernels.basis_size(2, 2), 1, 4, 2), weights(5, 4, 2)
     rings = layers.ring_weights(edges, 1)
     identity = np.zeros((5, 4, 4))
     identity[[0, 1, 3]] = np.eye(4)
-    grouped = identity.reshape(5, 2, 2, 4).transpose(1, 0, 2, 3)
-    plain, alpha = layers.eman_attention(x, edges, weight, weight, weight, rings, 2, heads=2)
-    projections = [grouped, grouped, grouped, identity]
+    plain, alpha = layers.eman_attention(x, edges, query, weight, weight, rings, 2, heads=2)
     same, same_alpha = layers.eman_attention(
-        x, edges, weight, weight, weight, rings, 2, heads=2, projections=projections
+        x, edges, query, weight, weight, rings, 2, heads=2, projections=[identity] * 4
     )
     np.testing.assert_allclose(same, plain, rtol=0, atol=1e-14)
     np.testing.assert_allclose(same_alpha, alpha, rtol=0, atol=1e-14)
+
+
+def test_a_radial_query_sees_the_vertex_itself_at_distance_zero():
+    """With the same query on all rings it does not matter whether the query is radial."""
+    edges = scene()[-1]
+    x, weight = random_features(edges, 2, 1), weights(kernels.basis_size(1, 1), 3, 4, 2)
+    rings, own = layers.ring_weights(edges, 3), weights(3, 4, 2)
+    query = np.zeros(weight.shape)
+    query[kernels.self_positions(1, 1)] = own[:, None]
+    options = {"self_key": weights(3, 4, 2, seed=2), "self_value": weights(3, 4, 2, seed=3)}
+    plain = layers.eman_attention(x, edges, own, weight, weight, rings, 1, **options)
+    radial = layers.eman_attention(x, edges, query, weight, weight, rings, 1, query_radial=True, **options)
+    np.testing.assert_allclose(radial[0], plain[0], rtol=0, atol=1e-13)
+    query[:, 1:] *= 2
+    other = layers.eman_attention(x, edges, query, weight, weight, rings, 1, query_radial=True, **options)
+    assert np.abs(other[1] - plain[1]).max() > 1e-3
 
 
 def test_self_contribution_by_hand():
@@ -170,7 +184,7 @@ def test_self_contribution_by_hand():
     x = random_features(edges, 2, 0)
     one = np.ones((1, 1, 1, 2))
     y, alpha = layers.eman_attention(
-        x, edges, one, one, one, layers.ring_weights(edges, 1), 0, self_key=one[0], self_value=2 * one[0]
+        x, edges, one[0], one, one, layers.ring_weights(edges, 1), 0, self_key=one[0], self_value=2 * one[0]
     )
     s = x[:, :, 0].sum(axis=1)
     for p in range(edges.vertex_count):
@@ -181,20 +195,28 @@ def test_self_contribution_by_hand():
         np.testing.assert_allclose(alpha[edges.center == p, 0], share[:-1], rtol=1e-12)
 
 
-def test_a_vertex_alone_receives_nothing_and_no_bias():
+def test_a_vertex_alone_receives_nothing_but_its_own():
     mesh, _, _, edges = scene("isolated_vertices")
     alone = mesh.defects["isolated_vertices"]
     x, weight = random_features(edges, 2, 1), weights(kernels.basis_size(1, 1), 1, 2, 2)
-    rings = layers.ring_weights(edges, 1)
+    rings, own = layers.ring_weights(edges, 1), weights(3, 2, 2, seed=8)
     results = [layers.gem_convolution(x, edges, weight, rings, 1, aggregation="mean")]
-    results.append(layers.eman_attention(x, edges, weight, weight, weight, rings, 1)[0])
+    results.append(layers.eman_attention(x, edges, own, weight, weight, rings, 1)[0])
     for y in results:
-        for z in (layers.angular_bias(y, np.ones(2), [np.ones(2)], edges), layers.additive_bias(y, np.ones(2), edges)):
-            assert not z[alone].any()
-            assert z[np.setdiff1d(np.arange(len(z)), alone)].all()
-    own = weights(3, 2, 2, seed=8)
-    y = layers.eman_attention(x, edges, weight, weight, weight, rings, 1, self_key=own, self_value=own)[0]
+        assert not y[alone].any()
+        assert np.delete(y, alone, axis=0).all()
+    y = layers.eman_attention(x, edges, own, weight, weight, rings, 1, self_key=own, self_value=own)[0]
     np.testing.assert_allclose(y[alone], layers.apply_self_kernel(x, own, 1)[alone], rtol=1e-15)
+
+
+def test_a_bias_is_for_those_who_receive():
+    x = meshes.random(0).normal(size=(4, 2, 3))
+    receives = np.array([True, False, True, False])
+    for y in (
+        layers.angular_bias(x, np.ones(2), np.ones((1, 2)), receives),
+        layers.additive_bias(x, np.ones(2), receives),
+    ):
+        assert np.all((y != x).any(axis=(1, 2)) == receives)
 
 
 def test_heads_must_divide_the_channels():
@@ -212,15 +234,15 @@ def test_attention_survives_large_logits():
 # ---- Radial weights ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("normalization", ["mesh", "local"])
+@pytest.mark.parametrize("radial", ["global", "local"])
 @pytest.mark.parametrize("rings", [1, 2, 3, 4])
-def test_ring_weights_add_up_to_one_and_ignore_scale(rings, normalization):
+def test_ring_weights_add_up_to_one_and_ignore_scale(rings, radial):
     edges = scene()[-1]
-    value = layers.ring_weights(edges, rings, normalization)
+    value = layers.ring_weights(edges, rings, radial)
     assert value.min() >= 0
     np.testing.assert_allclose(value.sum(axis=1), 1, rtol=1e-14)
     scaled = edges._replace(length=7 * edges.length)
-    np.testing.assert_allclose(layers.ring_weights(scaled, rings, normalization), value, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(layers.ring_weights(scaled, rings, radial), value, rtol=0, atol=1e-14)
 
 
 def test_ring_weights_interpolate():
@@ -233,8 +255,8 @@ def test_only_the_local_ring_weights_are_local():
     edges = scene()[-1]
     far = edges.center == edges.center.max()
     stretched = edges._replace(length=np.where(far, 10, 1) * edges.length)
-    for normalization, unchanged in (("local", True), ("mesh", False)):
-        a, b = (layers.ring_weights(e, 3, normalization)[~far] for e in (edges, stretched))
+    for radial, unchanged in (("local", True), ("global", False)):
+        a, b = (layers.ring_weights(e, 3, radial)[~far] for e in (edges, stretched))
         assert np.array_equal(a, b) == unchanged
 
 
@@ -244,18 +266,21 @@ def test_only_the_local_ring_weights_are_local():
 def test_only_the_angular_bias_is_gauge_equivariant():
     edges = scene()[-1]
     x, bias, angles = random_features(edges, 3, 2), weights(3), weights(2, 3, seed=2)
-    assert_gauge_equivariant(lambda x, edges: layers.angular_bias(x, bias, angles, edges), edges, x)
+    all_of_them = np.ones(len(x), dtype=bool)
+    assert_gauge_equivariant(lambda x, _: layers.angular_bias(x, bias, angles, all_of_them), edges, x)
     with pytest.raises(AssertionError):
-        assert_gauge_equivariant(lambda x, edges: layers.additive_bias(x, bias, edges), edges, x)
+        assert_gauge_equivariant(lambda x, _: layers.additive_bias(x, bias, all_of_them), edges, x)
 
 
-def test_angular_biases_are_not_multiplied_by_the_order():
-    edges = scene()[-1]
-    x = np.zeros((edges.vertex_count, 1, 5))
+def test_angular_bias_by_hand():
+    x = np.zeros((1, 1, 5))
     x[:, 0, [1, 3]] = 1
-    y = layers.angular_bias(x, np.array([0.5]), [np.array([0.1]), np.array([0.2])], edges)
+    y = layers.angular_bias(x, np.array([0.5]), np.array([[0.1], [0.2]]), np.array([True]))
     want = [0.5, np.cos(0.1), np.sin(0.1), np.cos(0.2), np.sin(0.2)]
     np.testing.assert_allclose(y[0, 0], want, rtol=1e-15)
+    angles = np.ones((4, 1))
+    np.testing.assert_array_equal(networks.turns(angles, "angular")[:, 0], [1, 2, 3, 4])
+    np.testing.assert_array_equal(networks.turns(angles, "angular_authors")[:, 0], [1, 1, 3, 4])
 
 
 # ---- Non-linearities -----------------------------------------------------------------------------------------------
@@ -349,20 +374,18 @@ def test_the_dense_head_pools_before_the_last_layer():
 
 # ---- Networks ------------------------------------------------------------------------------------------------------
 
+SMALL = {"width": 4, "hidden": 8, "classes": 5}
+PAPER, AUTHORS = networks.PAPER | SMALL, networks.AUTHORS | SMALL
 NETWORKS = {
-    "paper GEM": networks.preset("paper", kind="gem", self_term=True),
-    "paper EMAN": networks.preset("paper"),
-    "poly": networks.preset("authors", nonlinearity="poly", inner_nonlinearity=True, radial_normalization="local"),
-    "gate": networks.preset("paper", nonlinearity="gate", inner_nonlinearity=True, self_contribution=True, heads=4),
-    "projected heads": networks.preset("paper", rings=3, head_form="projections", heads=2, band_limit=3),
-    "classification": networks.preset("paper", task="classification", aggregation="mean", powers=(0.7,)),
-    "order 3": networks.preset("paper", kind="gem", max_order=3, nonlinearity="poly", aggregation="mean"),
+    "paper GEM": PAPER | {"kind": "gem", "self_term": True},
+    "paper EMAN": PAPER,
+    "poly": AUTHORS | {"nonlinearity": "poly", "inner_nonlinearity": True, "radial": "local"},
+    "gate": PAPER | {"nonlinearity": "gate", "inner_nonlinearity": True, "self_term": True, "heads": 4},
+    "projected heads": PAPER | {"rings": 3, "head_form": "projected", "heads": 2, "band_limit": 3, "blocks": 2},
+    "classification": PAPER | {"task": "classification", "aggregation": "mean", "powers": [0.7], "bias": "none"},
+    "order 3": PAPER | {"kind": "gem", "max_order": 3, "nonlinearity": "poly", "aggregation": "mean"},
+    "one block": AUTHORS | {"blocks": 1, "nonlinearity": "poly", "inner_nonlinearity": True, "self_term": True},
 }
-
-
-def small(description, **changes):
-    """The description with 4 channels and 8 hidden units."""
-    return networks.replace(description, width=4, hidden=8, classes=5, **changes)
 
 
 def gauge_gap(description, name="jittered_icosphere"):
@@ -380,7 +403,7 @@ def gauge_gap(description, name="jittered_icosphere"):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_ignore_gauge_similarity_and_numbering(name):
-    description = small(NETWORKS[name])
+    description = NETWORKS[name]
     assert gauge_gap(description) < 1e-22
     parameters = networks.random_parameters(description)
     for mesh in (meshes.jittered_icosphere(1), meshes.open_grid(4, 5)):
@@ -394,17 +417,16 @@ def test_networks_ignore_gauge_similarity_and_numbering(name):
         order = meshes.random(5).permutation(len(mesh.positions))  # new vertex i is old vertex order[i]
         faces = np.roll(np.argsort(order)[mesh.faces][::-1], 1, axis=1)
         permuted = networks.run(description, parameters, mesh.positions[order], faces)
-        want = logp if description.task == "classification" else logp[order]
+        want = logp if description["task"] == "classification" else logp[order]
         np.testing.assert_allclose(permuted, want, rtol=0, atol=1e-10)
 
 
 def test_what_is_not_equivariant_shows():
-    paper = small(networks.preset("paper"))
-    assert gauge_gap(small(networks.preset("authors"))) > 1e-10
-    assert gauge_gap(networks.replace(paper, bias="additive")) > 1e-6
+    assert gauge_gap(AUTHORS) > 1e-10
+    assert gauge_gap(PAPER | {"bias": "additive"}) > 1e-6
     mesh = meshes.jittered_icosphere(1)
     for features in ("xyz", "get"):
-        description = networks.replace(paper, features=features)
+        description = PAPER | {"features": features}
         assert gauge_gap(description) < 1e-22
         parameters = networks.random_parameters(description)
         logp, moved = (
@@ -413,8 +435,37 @@ def test_what_is_not_equivariant_shows():
         assert np.mean((logp - moved) ** 2) > 1e-6
 
 
-def test_presets():
-    assert networks.preset("authors") == networks.from_authors("RelTanEMAN", 8)
-    assert networks.from_authors("GemCNN", 3, max_order=0).band_limit is None
-    with pytest.raises(ValueError, match="no preset"):
-        networks.preset("other")
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_parameter_matters(name):
+    mesh, description = meshes.open_grid(3, 4), NETWORKS[name]
+    parameters = networks.random_parameters(description)
+    logp = networks.run(description, parameters, mesh.positions, mesh.faces)
+    rng = meshes.random(1)
+    for key, value in parameters.items():
+        if (name, key) == ("one block", "blocks.0.skip"):
+            continue  # it carries the scalars of RelTan to the scalars of the result: zeros
+        other = parameters | {key: value + rng.normal(size=value.shape)}
+        changed = networks.run(description, other, mesh.positions, mesh.faces)
+        assert np.abs(changed - logp).max() > 1e-9, key
+
+
+def test_missing_and_surplus_parameters_are_named():
+    mesh = meshes.triangle()
+    for description in (PAPER, PAPER | {"kind": "spiral"}):
+        parameters = networks.random_parameters(description)
+        lacking = {key: value for key, value in parameters.items() if key != "dense1.bias"}
+        for wrong in (lacking, parameters | {"dense1.bias": np.zeros(3)}):
+            with pytest.raises(ValueError, match=r"dense1\.bias"):
+                networks.run(description, wrong, mesh.positions, mesh.faces)
+        with pytest.raises(ValueError, match="dense3"):
+            networks.run(description, parameters | {"dense3": np.zeros(3)}, mesh.positions, mesh.faces)
+
+
+def test_the_authors_names():
+    description = networks.from_authors("RelTanEMAN", 3)
+    assert description == networks.AUTHORS | {"classes": 3}
+    assert networks.from_authors("GemCNN", 3, max_order=0)["band_limit"] is None
+    with pytest.raises(ValueError, match=r"no conv4\.conv1\.weight"):
+        networks.authors_parameters({"conv4.conv1.weight": np.zeros(1)}, description)
+    with pytest.raises(KeyError):
+        networks.authors_parameters({}, description)

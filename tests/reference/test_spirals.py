@@ -43,7 +43,7 @@ def test_rings_turn_counter_clockwise(name):
         assert p in boundary or steps.max() < np.pi
 
 
-@pytest.mark.parametrize("start", ["index", "nearest"])
+@pytest.mark.parametrize("start", ["index", "distance"])
 @pytest.mark.parametrize("name", ["jittered_icosphere", "torus", "open_grid", "planar_delaunay"])
 def test_spirals_go_ring_by_ring_from_the_start_neighbor(name, start):
     mesh = EVERY_MESH[name]()
@@ -83,8 +83,8 @@ def test_the_nearest_start_follows_the_geometry_and_not_the_numbering():
     mesh = meshes.jittered_icosphere()
     order = meshes.random(2).permutation(len(mesh.positions))  # new vertex i is old vertex order[i]
     faces = np.roll(np.argsort(order)[mesh.faces], 1, axis=1)[::-1]
-    permuted = spirals.spirals(mesh.positions[order], faces, 12, "nearest")
-    np.testing.assert_array_equal(order[permuted], spirals.spirals(mesh.positions, mesh.faces, 12, "nearest")[order])
+    permuted = spirals.spirals(mesh.positions[order], faces, 12, "distance")
+    np.testing.assert_array_equal(order[permuted], spirals.spirals(mesh.positions, mesh.faces, 12, "distance")[order])
     by_index = spirals.spirals(mesh.positions[order], faces, 12, "index")
     assert np.any(order[by_index] != spirals.spirals(mesh.positions, mesh.faces, 12, "index")[order])
 
@@ -117,23 +117,22 @@ def test_spirals_of_defective_meshes_are_complete(name):
 
 
 def test_spiralnet_by_hand():
-    rng = meshes.random(0)
     mesh = meshes.tetrahedron()
-    path = spirals.spirals(mesh.positions, mesh.faces, 3)
-    sizes = {"fc0": (3, 16), "conv1.layer": (48, 32), "conv2.layer": (96, 64), "conv3.layer": (192, 128)}
-    sizes |= {"fc1": (128, 256), "fc2": (256, 4)}
-    parameters = {}
-    for name, (c_in, c_out) in sizes.items():
-        parameters[f"{name}.weight"] = rng.normal(size=(c_out, c_in)) / np.sqrt(c_in)
-        parameters[f"{name}.bias"] = rng.normal(size=c_out)
+    description = networks.PAPER | {"kind": "spiral", "spiral_length": 3, "classes": 4, "width": 4, "hidden": 6}
+    parameters = networks.random_parameters(description)
+    assert parameters["spirals.2.weight"].shape == (32, 3 * 16)
 
-    def layer(name, x):
-        y = parameters[f"{name}.weight"] @ x + parameters[f"{name}.bias"]
-        return np.array([v if v > 0 else np.exp(v) - 1 for v in y]) if name != "fc2" else y
+    def dense(name, x):
+        return parameters[f"{name}.weight"] @ x + parameters[f"{name}.bias"]
 
-    x = [layer("fc0", v) for v in mesh.positions]
-    for name in ("conv1.layer", "conv2.layer", "conv3.layer"):
-        x = [layer(name, np.concatenate([x[q] for q in spiral])) for spiral in path]
-    odds = [np.exp(layer("fc2", layer("fc1", v))) for v in x]
+    def elu(x):
+        return np.array([v if v > 0 else np.exp(v) - 1 for v in x])
+
+    paths = spirals.spirals(mesh.positions, mesh.faces, 3)
+    x = [elu(dense("input", v)) for v in mesh.positions]
+    for block in range(3):
+        x = [elu(dense(f"spirals.{block}", np.concatenate([x[q] for q in path]))) for path in paths]
+    odds = [np.exp(dense("dense2", elu(dense("dense1", v)))) for v in x]
     want = [np.log(o / o.sum()) for o in odds]
-    np.testing.assert_allclose(networks.spiralnet(parameters, mesh.positions, path), want, rtol=1e-12)
+    logp = networks.run(description, parameters, mesh.positions, mesh.faces)
+    np.testing.assert_allclose(logp, want, rtol=1e-12)
