@@ -164,35 +164,31 @@ def test_identity_projections_are_no_projections():
 
 
 def test_a_radial_query_sees_the_vertex_itself_at_distance_zero():
-    """With the same query on all rings it does not matter whether the query is radial."""
+    """A query that is blind there gives every vertex itself the logit 0, and with it all neighbors at distance 0."""
     edges = scene()[-1]
-    x, weight = random_features(edges, 2, 1), weights(kernels.basis_size(1, 1), 3, 4, 2)
-    rings, own = layers.ring_weights(edges, 3), weights(3, 4, 2)
-    query = np.zeros(weight.shape)
-    query[kernels.self_positions(1, 1)] = own[:, None]
-    options = {"self_key": weights(3, 4, 2, seed=2), "self_value": weights(3, 4, 2, seed=3)}
-    plain = layers.eman_attention(x, edges, own, weight, weight, rings, 1, **options)
-    radial = layers.eman_attention(x, edges, query, weight, weight, rings, 1, query_radial=True, **options)
-    np.testing.assert_allclose(radial[0], plain[0], rtol=0, atol=1e-13)
-    query[:, 1:] *= 2
-    other = layers.eman_attention(x, edges, query, weight, weight, rings, 1, query_radial=True, **options)
-    assert np.abs(other[1] - plain[1]).max() > 1e-3
+    x, weight, own = random_features(edges, 2, 1), weights(kernels.basis_size(1, 1), 3, 4, 2), weights(3, 4, 2)
+    query = weights(*weight.shape, seed=4)
+    query[:, 0] = 0
+    at_zero = np.tile([1.0, 0.0, 0.0], (len(edges.center), 1))
+    for rings, uniform in ((at_zero, True), (layers.ring_weights(edges, 3), False)):
+        _, alpha = layers.eman_attention(
+            x, edges, query, weight, weight, rings, 1, query_radial=True, self_key=own, self_value=own
+        )
+        assert np.allclose(alpha, 1) == uniform
 
 
-def test_self_contribution_by_hand():
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_logits_are_divided_by_the_root_of_the_size_of_a_head(heads):
     edges = scene()[-1]
-    x = random_features(edges, 2, 0)
-    one = np.ones((1, 1, 1, 2))
-    y, alpha = layers.eman_attention(
-        x, edges, one[0], one, one, layers.ring_weights(edges, 1), 0, self_key=one[0], self_value=2 * one[0]
-    )
-    s = x[:, :, 0].sum(axis=1)
-    for p in range(edges.vertex_count):
-        ring = edges.neighbor[edges.center == p]
-        exponents = np.exp(s[p] * np.append(s[ring], s[p]))
-        share = (len(ring) + 1) * exponents / exponents.sum()
-        np.testing.assert_allclose(y[p, 0, 0], share @ np.append(s[ring], 2 * s[p]), rtol=1e-12)
-        np.testing.assert_allclose(alpha[edges.center == p, 0], share[:-1], rtol=1e-12)
+    rng = meshes.random(0)
+    query, key = rng.normal(size=(2, len(edges.center), 4, 5))
+    _, alpha, _ = layers.attend(query, key, key, edges, heads)
+    size = 20 // heads
+    first, second = np.flatnonzero(edges.center == 3)[:2]
+    for h in range(heads):
+        part = slice(h * size, (h + 1) * size)
+        logits = [query[e].ravel()[part] @ key[e].ravel()[part] / np.sqrt(size) for e in (first, second)]
+        np.testing.assert_allclose(alpha[first, h] / alpha[second, h], np.exp(logits[0] - logits[1]), rtol=1e-12)
 
 
 def test_a_vertex_alone_receives_nothing_but_its_own():

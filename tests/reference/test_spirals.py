@@ -89,6 +89,12 @@ def test_the_nearest_start_follows_the_geometry_and_not_the_numbering():
     assert np.any(order[by_index] != spirals.spirals(mesh.positions, mesh.faces, 12, "index")[order])
 
 
+def test_a_ring_is_continued_after_the_neighbor_that_came_first():
+    """Vertex 1 has new neighbors on both sides of its ring: 3 follows 0, and 4 follows 2."""
+    rings = [[1, 2], [0, 3, 2, 4], [0, 1], [1], [1]]
+    assert spirals.spiral(0, rings, np.zeros((5, 3)), 5) == [0, 1, 2, 3, 4]
+
+
 def test_short_spirals_are_filled_with_the_nearest_vertices():
     mesh = meshes.two_components()
     for p, spiral in enumerate(spirals.spirals(mesh.positions, mesh.faces, 6)):
