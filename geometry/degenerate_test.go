@@ -144,15 +144,40 @@ func TestNeighborAlongTheNormalHasNoAngle(t *testing.T) {
 	checkFinite(t, "spike", m)
 }
 
+// Over a sharp fold the transport must follow a change of gauge as elsewhere,
+// and undo itself on the way back.
 func TestOppositeNormals(t *testing.T) {
-	// Two triangles folded onto each other: the normals at the tips are opposite.
+	// Two triangles folded onto each other along the edge 0–1, and a third that
+	// makes the tips 2 and 3 neighbours, too thin to change their normals.
 	positions := []float64{0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0.5, 0}
-	m := testMesh{"fold", positions, []int32{0, 1, 2, 1, 0, 3}}.build(t, Options{}, 1)
-	checkFinite(t, "fold", m)
-	frames := framesOf(t, m)
+	positions = append(positions, 1, 0.25, 0) // on the line from 2 to 3: no area
+	mesh := testMesh{"fold", positions, []int32{0, 1, 2, 1, 0, 3, 2, 3, 4}}.build(t, Options{}, 1)
+	checkFinite(t, "fold", mesh)
+	frames := framesOf(t, mesh)
 	if n := at(frames, 3*2+2).dot(at(frames, 3*3+2)); n != -1 {
 		t.Fatalf("the normals' cosine is %g, so the test proves nothing", n)
 	}
+	angles := []float64{0.3, -1, 2, 0.7, 1.1}
+	turned, err := mesh.ChangeGauge(angles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer turned.Close()
+	before, after := transportAngles(t, mesh), transportAngles(t, turned)
+	_ = mesh.Read(func(v *View) error {
+		for p := range 5 {
+			for e := v.Offsets()[p]; e < v.Offsets()[p+1]; e++ {
+				q := v.Neighbors()[e]
+				if x := math.Remainder(after[e]-(before[e]+angles[q]-angles[p]), 2*math.Pi); math.Abs(x) > 1e-12 {
+					t.Errorf("g of %d→%d follows the gauge to %g only", q, p, x)
+				}
+				if x := math.Remainder(before[e]+before[v.ReverseEdges()[e]], 2*math.Pi); math.Abs(x) > 1e-12 {
+					t.Errorf("g of %d→%d and back add up to %g", q, p, x)
+				}
+			}
+		}
+		return nil
+	})
 }
 
 func TestAdversarialScales(t *testing.T) {

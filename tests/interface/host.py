@@ -139,7 +139,7 @@ def in_child(work: object) -> None:
         signal.alarm(5)
         try:
             work()  # type: ignore[operator]
-        except BaseException as error:  # noqa: BLE001: whatever it is, the parent must hear of it
+        except BaseException as error:  # whatever it is, the parent must hear of it
             print(repr(error), flush=True)
             os._exit(1)
         os._exit(0)
@@ -169,7 +169,10 @@ def trim(library: Library) -> None:
     n = 500
     positions = [c for i in range(n) for j in range(n) for c in (float(i), float(j), float((i * j) % 3))]
     faces = [v for i in range(n - 1) for j in range(n - 1) for v in (i * n + j, i * n + n + j, i * n + j + 1)]
-    p, f = library.array(ctypes.c_double, positions, 3, "EMAN_FLOAT64"), library.array(ctypes.c_int32, faces, 3, "EMAN_INT32")
+    p, f = (
+        library.array(ctypes.c_double, positions, 3, "EMAN_FLOAT64"),
+        library.array(ctypes.c_int32, faces, 3, "EMAN_INT32"),
+    )
     before = resident()
     meshes = [library.make("eman_mesh_create", library.context, p, f, None, None) for _ in range(5)]
     held = resident()

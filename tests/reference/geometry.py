@@ -151,15 +151,21 @@ def rotate_frames(frames, angles):
 # ---- Log map and parallel transport (section 3.3) ------------------------------------------------------------------
 
 
-def minimal_rotation(n_from, n_to):
+def minimal_rotation(n_from, n_to, edge):
     """The rotation about n_from x n_to that takes n_from to n_to, by Rodrigues' formula; (3, 3).
 
-    Parallel vectors have no such axis: the identity, also for opposite ones. (Between opposite normals it turns the
-    orientation of the tangent plane around, so there the features of p and q do not follow a gauge change alike.)
+    Between opposite normals, as over a sharp fold, it is the half-turn about the tangent line normal to the edge; where
+    the edge has no direction either there is none, and the result is 0.
     """
     axis = np.cross(n_from, n_to)
     sin, cos = np.linalg.norm(axis), n_from @ n_to
-    if sin == 0 or 1 + cos <= OPPOSITE:
+    if 1 + cos <= OPPOSITE:
+        tangent = tangent_part(edge, n_to)
+        if not has_direction(tangent, edge):
+            return np.zeros((3, 3))
+        line = np.cross(n_to, tangent / np.linalg.norm(tangent))
+        return 2 * np.outer(line, line) - np.eye(3)
+    if sin == 0:
         return np.eye(3)
     x, y, z = axis / sin
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
@@ -193,7 +199,7 @@ def edge_geometry(positions, frames, edges):
         length[e] = np.linalg.norm(d)
         directed[e] = has_direction(tangent_part(d, n), d)
         theta[e] = np.arctan2(e2 @ d, e1 @ d) if directed[e] else 0
-        moved = minimal_rotation(frames[q][2], n) @ frames[q][0]
+        moved = minimal_rotation(frames[q][2], n, d) @ frames[q][0]
         transport[e] = np.arctan2(moved @ e2, moved @ e1)
     return EdgeGeometry(len(positions), edges[:, 0], edges[:, 1], length, theta, directed, transport)
 

@@ -1,4 +1,4 @@
-"""Layers on features (V, C, 2L + 1): convolution, attention, biases, non-linearities (paper, sections 3.6, 5, 6, app. D).
+"""Layers on features (V, C, 2L + 1): convolution, attention, biases, non-linearities (sections 3.6, 5, 6, app. D).
 
 Messages are computed edge by edge with the kernels K(theta_e) and the representations rho(g_e) of kernels.py.
 E is the number of directed edges, R of rings, H of heads, B of basis elements.
@@ -239,7 +239,7 @@ def circle_samples(order, count):
 
 
 def regular(x, samples=7):
-    """ReLU on samples around the circle, projected back (authors' code). Equivariant only to turns by 2 pi / samples."""
+    """ReLU on samples of the circle, projected back (authors' code); equivariant to turns by 2 pi / samples only."""
     basis = circle_samples(max_order(x), samples)
     return np.maximum(x @ basis, 0) @ basis.T
 

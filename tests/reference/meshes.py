@@ -132,7 +132,7 @@ def strip(count):
 
 
 def moebius(count=12):
-    """A Moebius strip of 2 * count faces: no orientation is consistent, so one seam is not, and on it normals cancel."""
+    """A Moebius strip of 2 * count faces: not orientable, so one seam is inconsistent, and on it normals cancel."""
     positions, faces = [], []
     for i in range(count):
         angle = 2 * np.pi * i / count

@@ -124,12 +124,16 @@ def test_the_minimal_rotation_takes_one_normal_to_the_other_and_keeps_their_axis
     rng = meshes.random(0)
     for _ in range(20):
         a, b = (v / np.linalg.norm(v) for v in rng.normal(size=(2, 3)))
-        rotation = geometry.minimal_rotation(a, b)
+        rotation = geometry.minimal_rotation(a, b, b - a)
         np.testing.assert_allclose(rotation @ a, b, atol=1e-14)
         np.testing.assert_allclose(rotation @ np.cross(a, b), np.cross(a, b), atol=1e-14)
         np.testing.assert_allclose(rotation.T @ rotation, np.eye(3), atol=1e-14)
-    np.testing.assert_array_equal(geometry.minimal_rotation(a, a), np.eye(3))
-    np.testing.assert_array_equal(geometry.minimal_rotation(a, -a), np.eye(3))
+    np.testing.assert_array_equal(geometry.minimal_rotation(a, a, b), np.eye(3))
+    fold = geometry.minimal_rotation(a, -a, b)
+    np.testing.assert_allclose(fold @ a, -a, atol=1e-15)
+    np.testing.assert_allclose(fold @ fold, np.eye(3), atol=1e-15)
+    assert np.linalg.det(fold) > 0
+    np.testing.assert_array_equal(geometry.minimal_rotation(a, -a, a), np.zeros((3, 3)))
 
 
 def test_transport_in_the_plane_carries_a_vector_unchanged():

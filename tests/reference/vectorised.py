@@ -73,6 +73,9 @@ def edge_angles(positions, frames, offsets, indices):
     opposite = denominator <= OPPOSITE
     factor = np.where(opposite, 0, np.sum(n * from_e1, axis=1) / np.where(opposite, 1, denominator))
     moved = from_e1 - (from_n + n) * factor[:, None]
+    # Opposite normals: the half-turn about the tangent line normal to the edge.
+    line = (np.cos(theta)[:, None] * e2 - np.sin(theta)[:, None] * e1)[opposite]
+    moved[opposite] = 2 * line * np.sum(line * from_e1[opposite], axis=1)[:, None] - from_e1[opposite]
     return theta, np.arctan2(np.sum(moved * e2, axis=1), np.sum(moved * e1, axis=1))
 
 
