@@ -25,9 +25,10 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, library: Path):
     def compile_program(source: str, *flags: str, compiler: str | None = None, link: bool = True) -> Path:
         path = ROOT / "tests" / "programs" / source
         default = os.environ.get("CXX", "c++") if path.suffix == ".cpp" else os.environ.get("CC", "cc")
-        standard = "-std=c++17" if path.suffix == ".cpp" else "-std=c11"  # a later flag wins
+        if not any(f.startswith("-std") for f in flags):
+            flags += ("-std=c++17" if path.suffix == ".cpp" else "-std=c11",)
         output = folder / (path.stem + "-" + str(abs(hash((source, flags, compiler)))))
-        command = [compiler or default, standard, "-O1", "-g", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+        command = [compiler or default, "-O1", "-g", "-pedantic", "-Wall", "-Wextra", "-Werror"]
         command += [f"-I{ROOT / 'include'}", *flags, str(path), "-o", str(output), "-pthread", "-lm"]
         if link:
             command += [f"-L{BUILD}", "-leman", f"-Wl,-rpath,{BUILD}"]

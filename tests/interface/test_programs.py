@@ -49,7 +49,7 @@ def test_float_environment_of_the_host(compiled) -> None:
 def test_refused_memory_is_a_status(compiled) -> None:
     """Under `ulimit -v` the system refuses; the host must go on."""
     program = compiled("address_space.c")
-    limited = f"ulimit -v 2000000; exec {program}"
+    limited = f"ulimit -v 3000000; exec {program}"
     result = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "EMAN_E_NOMEM" in result.stdout
