@@ -116,7 +116,8 @@ func (a *attention[T]) sets() int {
 // w.self.
 func (a *attention[T]) forward(k simd.Kernels[T], w *scratch[T], rings *simd.Rings[T], own simd.Rows[T], coefficients []T) {
 	n := rings.Vertices()
-	keys := *rings
+	w.keys = *rings
+	keys := &w.keys
 	if a.pairs {
 		keys.Sets = a.sets()
 		keys.Weights = w.pairs[:rings.Edges()*keys.Sets]
@@ -129,7 +130,7 @@ func (a *attention[T]) forward(k simd.Kernels[T], w *scratch[T], rings *simd.Rin
 			k.Multiply(u.Columns(start), own.Columns(firstRow(order)*a.channels), panel, n, false)
 		}
 	}
-	k.EdgeDot(coefficients, u, a.moments, &keys, a.heads)
+	k.EdgeDot(coefficients, u, a.moments, keys, a.heads)
 	k.Softmax(coefficients, a.selfLogits(k, w, own, n), rings.Offsets, a.heads, a.scaled)
 }
 

@@ -90,17 +90,18 @@ func (c *convolution[T]) forward(k simd.Kernels[T], w *scratch[T], g *Graph[T], 
 	edges := int(last - first)
 	weights := w.weights[:edges*c.rings]
 	g.ringWeights(weights, begin, end, c.rings, c.radial)
-	rings := g.rings(begin, end, x, weights, c.rings)
+	w.rings = g.rings(begin, end, x, weights, c.rings)
+	rings := &w.rings
 	coefficients := w.coefficients[:edges*c.heads]
 	if c.attention != nil {
-		c.attention.forward(k, w, &rings, x.From(begin), coefficients)
+		c.attention.forward(k, w, rings, x.From(begin), coefficients)
 	} else {
 		uniform(coefficients, rings.Offsets, c.mean)
 	}
 	if alpha != nil {
 		c.readOut(alpha[int(first)*c.heads:], coefficients, rings.Offsets)
 	}
-	c.combine(k, w, &rings, x.From(begin), y.From(begin), coefficients)
+	c.combine(k, w, rings, x.From(begin), y.From(begin), coefficients)
 }
 
 // combine applies the weights to the moments: y = bias + Σ W·M.

@@ -27,6 +27,9 @@ type scratch[T simd.Float] struct {
 	hidden       []T // [headRows, hidden]
 	logits       []T // some rows of classes
 	logsum       []T // [headRows]
+	// The block's edges with the weights of the values and of the keys; here,
+	// because what a kernel gets through an interface cannot be on a stack.
+	rings, keys simd.Rings[T]
 }
 
 // scratchSizes are the lengths of the arrays of a scratch, in its order.
