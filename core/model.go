@@ -99,19 +99,15 @@ func checkTensor[T simd.Float](want parameterSpec, p Parameter[T]) error {
 	return nil
 }
 
-// WithParameters returns the model with some of its parameters replaced: name
-// → data in C order, of the length of the parameter.
-func (m *Model[T]) WithParameters(changes map[string][]T) (*Model[T], error) {
+// WithParameters returns the model with some of its parameters replaced.
+func (m *Model[T]) WithParameters(changes []Parameter[T]) (*Model[T], error) {
 	parameters := slices.Clone(m.parameters)
-	for i, p := range parameters {
-		if data, changed := changes[p.Name]; changed {
-			parameters[i].Data = data
+	for _, change := range changes {
+		at := slices.IndexFunc(parameters, func(p Parameter[T]) bool { return p.Name == change.Name })
+		if at < 0 {
+			return nil, invalidModel(change.Name, "the network has no such tensor")
 		}
-	}
-	for name := range changes {
-		if !slices.ContainsFunc(parameters, func(p Parameter[T]) bool { return p.Name == name }) {
-			return nil, invalidModel(name, "the network has no such tensor")
-		}
+		parameters[at] = change
 	}
 	return NewModelFrom(m.spec, parameters)
 }

@@ -146,9 +146,11 @@ func TestResultsAgreeWithEachOther(t *testing.T) {
 
 func TestTiesGoToTheLowestClass(t *testing.T) {
 	m := testModel[float32](t, nil)
-	zero := map[string][]float32{"dense2.weight": make([]float32, 21*40), "dense2.bias": make([]float32, 21)}
-	zero["dense2.bias"][4], zero["dense2.bias"][19] = 1, 1
-	tied, err := m.WithParameters(zero)
+	bias := make([]float32, 21)
+	bias[4], bias[19] = 1, 1
+	tied, err := m.WithParameters([]Parameter[float32]{
+		{"dense2.weight", []int{21, 40}, make([]float32, 21*40)}, {"dense2.bias", []int{21}, bias},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
