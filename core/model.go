@@ -51,7 +51,7 @@ func NewModel[T simd.Float](spec Spec, seed uint64) (*Model[T], error) {
 		}
 		parameters = append(parameters, Parameter[T]{p.name, p.shape, data})
 	}
-	return prepare(spec, parameters), nil
+	return prepare(spec.clone(), parameters), nil
 }
 
 // NewModelFrom returns the network of a description with the given parameters,
@@ -84,7 +84,7 @@ func NewModelFrom[T simd.Float](spec Spec, given []Parameter[T]) (*Model[T], err
 			return nil, invalidModel(p.Name, "the network has no such tensor")
 		}
 	}
-	return prepare(spec, parameters), nil
+	return prepare(spec.clone(), parameters), nil
 }
 
 func checkTensor[T simd.Float](want parameterSpec, p Parameter[T]) error {
@@ -113,7 +113,7 @@ func (m *Model[T]) WithParameters(changes []Parameter[T]) (*Model[T], error) {
 }
 
 // Spec is the model's description.
-func (m *Model[T]) Spec() Spec { return m.spec }
+func (m *Model[T]) Spec() Spec { return m.spec.clone() }
 
 // Parameters are the model's tensors.
 func (m *Model[T]) Parameters() []Parameter[T] { return m.parameters }

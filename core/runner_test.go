@@ -191,6 +191,27 @@ func TestFeaturesAndAttentionOfALayer(t *testing.T) {
 	}
 }
 
+func TestWrongParametersAreRefused(t *testing.T) {
+	m := testModel[float32](t, nil)
+	for name, data := range map[string][]float32{
+		"dense3.weight": nil, "dense2.bias": make([]float32, 20), "dense1.bias": append(make([]float32, 39), float32(math.NaN())),
+	} {
+		if _, err := m.WithParameters(map[string][]float32{name: data}); !errors.Is(err, ErrInvalidModel) || err.Error()[:len(name)] != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	twice := append(slices.Clone(m.Parameters()), m.Parameters()[0])
+	if _, err := NewModelFrom(m.Spec(), twice); !errors.Is(err, ErrInvalidModel) {
+		t.Errorf("a tensor twice: %v", err)
+	}
+	// A description is copied: what its giver does to it later has no effect.
+	spec := m.Spec()
+	spec.Powers[0], *spec.BandLimit = 9, 4
+	if kept := m.Spec(); kept.Powers[0] == 9 || *kept.BandLimit == 4 {
+		t.Error("the model's description was changed from outside")
+	}
+}
+
 func TestWrongArgumentsAreRefused(t *testing.T) {
 	m, r := testModel[float32](t, nil), newTestRunner[float32](1)
 	gem := testModel[float32](t, func(s *Spec) { s.Kind = KindGEM })
