@@ -25,13 +25,13 @@ func (m *modelObject) current() *core.Model[float32] {
 }
 
 // makeModel builds a model in a context and hands it out.
-func makeModel(context *C.eman_context, out **C.eman_model, message *C.emango_error, build func() (*core.Model[float32], error)) C.eman_status {
+func makeModel(context *C.eman_context, out **C.eman_model, message *C.emango_error, build func(env *environment) (*core.Model[float32], error)) C.eman_status {
 	return guard(message, func() error {
 		env, err := open[*environment](unsafe.Pointer(context), kindContext)
 		if err != nil {
 			return err
 		}
-		model, err := build()
+		model, err := build(env)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func onModel(model *C.eman_model, message *C.emango_error, body func(m *modelObj
 
 //export emango_model_create
 func emango_model_create(context *C.eman_context, description *C.char, seed C.uint64_t, model **C.eman_model, message *C.emango_error) C.eman_status {
-	return makeModel(context, model, message, func() (*core.Model[float32], error) {
+	return makeModel(context, model, message, func(env *environment) (*core.Model[float32], error) {
 		text, err := readText("description", description)
 		if err != nil {
 			return nil, err
@@ -69,13 +69,16 @@ func emango_model_create(context *C.eman_context, description *C.char, seed C.ui
 		if err != nil {
 			return nil, err
 		}
+		if err := env.Memory.Check("a model", spec.MemoryBytes()); err != nil {
+			return nil, err
+		}
 		return core.NewModel[float32](spec, uint64(seed))
 	})
 }
 
 //export emango_model_load
 func emango_model_load(context *C.eman_context, path *C.char, model **C.eman_model, message *C.emango_error) C.eman_status {
-	return makeModel(context, model, message, func() (*core.Model[float32], error) {
+	return makeModel(context, model, message, func(env *environment) (*core.Model[float32], error) {
 		name, err := readText("path", path)
 		if err != nil {
 			return nil, err
@@ -86,7 +89,7 @@ func emango_model_load(context *C.eman_context, path *C.char, model **C.eman_mod
 
 //export emango_model_load_memory
 func emango_model_load_memory(context *C.eman_context, data unsafe.Pointer, size C.int64_t, model **C.eman_model, message *C.emango_error) C.eman_status {
-	return makeModel(context, model, message, func() (*core.Model[float32], error) {
+	return makeModel(context, model, message, func(env *environment) (*core.Model[float32], error) {
 		if size < 0 || uint64(size) > uint64(^uintptr(0)>>1)-uint64(uintptr(data)) {
 			return nil, invalidArgument("size is %d", size)
 		}
@@ -96,7 +99,7 @@ func emango_model_load_memory(context *C.eman_context, data unsafe.Pointer, size
 
 //export emango_model_from_authors
 func emango_model_from_authors(context *C.eman_context, config *C.char, tensors *C.eman_tensor, count C.int32_t, model **C.eman_model, message *C.emango_error) C.eman_status {
-	return makeModel(context, model, message, func() (*core.Model[float32], error) {
+	return makeModel(context, model, message, func(env *environment) (*core.Model[float32], error) {
 		text, err := readText("config", config)
 		if err != nil {
 			return nil, err

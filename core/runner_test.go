@@ -196,7 +196,8 @@ func TestWrongParametersAreRefused(t *testing.T) {
 	for name, data := range map[string][]float32{
 		"dense3.weight": nil, "dense2.bias": make([]float32, 20), "dense1.bias": append(make([]float32, 39), float32(math.NaN())),
 	} {
-		if _, err := m.WithParameters(map[string][]float32{name: data}); !errors.Is(err, ErrInvalidModel) || err.Error()[:len(name)] != name {
+		changes := []Parameter[float32]{{name, []int{len(data)}, data}}
+		if _, err := m.WithParameters(changes); !errors.Is(err, ErrInvalidModel) || err.Error()[:len(name)] != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
