@@ -1,0 +1,1 @@
+"""RelTan features and equivariant mesh attention networks."""
