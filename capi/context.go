@@ -1,0 +1,175 @@
+package main
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"unsafe"
+
+	"libeman/geometry"
+	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
+)
+
+// mallocSource takes large arrays from the C heap, which can refuse.
+type mallocSource struct{}
+
+func (mallocSource) Allocate(bytes int64) unsafe.Pointer { return C.emango_allocate(C.int64_t(bytes)) }
+func (mallocSource) Free(block unsafe.Pointer, _ int64)  { C.emango_release(block) }
+
+// environment is what a context stands for.
+type environment struct {
+	geometry.Resources
+	instructionSet C.eman_instruction_set
+	log, logUser   uintptr // the host's function and argument, or 0
+}
+
+const maxThreads = 1024
+
+func newEnvironment(options *C.eman_context_options) (*environment, error) {
+	var o contextOptions
+	if options != nil {
+		if err := readStruct("options", unsafe.Pointer(options), &o); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkReserved("options", o.reserved); err != nil {
+		return nil, err
+	}
+	if o.threads < 0 || o.threads > maxThreads {
+		return nil, invalidArgument("options.threads is %d, not in [0, %d]", o.threads, maxThreads)
+	}
+	if o.memoryLimit < 0 {
+		return nil, invalidArgument("options.memory_limit is %d", o.memoryLimit)
+	}
+	if o.log != 0 {
+		if _, err := address("options.log", o.log); err != nil {
+			return nil, err
+		}
+	}
+	chosen, err := chooseInstructionSet(C.eman_instruction_set(o.instructionSet))
+	if err != nil {
+		return nil, err
+	}
+	return &environment{
+		Resources: geometry.Resources{
+			Threads: parallel.New(int(o.threads)),
+			Memory:  memory.NewBudget(o.memoryLimit, mallocSource{}),
+		},
+		instructionSet: chosen,
+		log:            o.log,
+		logUser:        o.logUser,
+	}, nil
+}
+
+var instructionSetNames = map[C.eman_instruction_set]string{
+	C.EMAN_ISA_GENERIC: "generic", C.EMAN_ISA_AVX2: "avx2", C.EMAN_ISA_AVX512: "avx512", C.EMAN_ISA_NEON: "neon",
+}
+
+// chooseInstructionSet resolves AUTO and refuses what has no kernels.
+func chooseInstructionSet(wanted C.eman_instruction_set) (C.eman_instruction_set, error) {
+	switch wanted {
+	case C.EMAN_ISA_AUTO, C.EMAN_ISA_GENERIC:
+		return C.EMAN_ISA_GENERIC, nil
+	}
+	name, known := instructionSetNames[wanted]
+	if !known {
+		return 0, invalidArgument("options.instruction_set is %d, no known set", wanted)
+	}
+	return 0, refuse(C.EMAN_E_UNSUPPORTED, "this build has no %s kernels", name)
+}
+
+// report hands an internal fault, with its stack, to the context's log.
+func (e *environment) report(err error) {
+	var fault *parallel.PanicError
+	if e.log == 0 || !errors.As(err, &fault) {
+		return
+	}
+	text := C.CString(fmt.Sprintf("%v\n%s", fault, fault.Stack))
+	defer C.free(unsafe.Pointer(text))
+	C.emango_call_log(C.uintptr_t(e.log), C.uintptr_t(e.logUser), C.EMAN_LOG_ERROR, text)
+}
+
+//export emango_context_create
+func emango_context_create(options *C.eman_context_options, context **C.eman_context, message *C.emango_error) C.eman_status {
+	return guard(message, func() error {
+		env, err := newEnvironment(options)
+		if err != nil {
+			return err
+		}
+		handle, err := newBox(kindContext, env)
+		if err != nil {
+			return err
+		}
+		*context = (*C.eman_context)(handle)
+		return nil
+	})
+}
+
+//export emango_context_free
+func emango_context_free(context *C.eman_context) {
+	closeBox(unsafe.Pointer(context), kindContext, func(*environment) {})
+}
+
+//export emango_context_describe
+func emango_context_describe(context *C.eman_context, info *C.eman_context_info, message *C.emango_error) C.eman_status {
+	return guard(message, func() error {
+		env, err := open[*environment](unsafe.Pointer(context), kindContext)
+		if err != nil {
+			return err
+		}
+		used, peak, limit := env.Memory.Usage()
+		return writeStruct("info", info, &C.eman_context_info{
+			threads:         C.int32_t(env.Threads.Threads()),
+			instruction_set: env.instructionSet,
+			memory_used:     C.int64_t(used),
+			memory_peak:     C.int64_t(peak),
+			memory_limit:    C.int64_t(limit),
+		})
+	})
+}
+
+//export emango_build_info
+func emango_build_info(text *C.char, capacity C.int64_t, length *C.int64_t, message *C.emango_error) C.eman_status {
+	return guard(message, func() error {
+		if capacity < 0 {
+			return invalidArgument("capacity is %d", capacity)
+		}
+		automatic, err := chooseInstructionSet(C.EMAN_ISA_AUTO)
+		if err != nil {
+			return err
+		}
+		info, err := json.Marshal(map[string]any{
+			"version":         C.EMAN_VERSION_STRING,
+			"abi_version":     C.EMAN_ABI_VERSION,
+			"go_version":      runtime.Version(),
+			"platform":        runtime.GOOS + "/" + runtime.GOARCH,
+			"instruction_set": instructionSetNames[automatic],
+			"threads":         runtime.GOMAXPROCS(0),
+		})
+		if err != nil {
+			return err
+		}
+		*length = C.int64_t(len(info))
+		if int64(capacity) <= int64(len(info)) {
+			return refuse(C.EMAN_E_BUFFER_TOO_SMALL, "text has room for %d bytes, %d are needed", capacity, len(info)+1)
+		}
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(text)), len(info)+1), append(info, 0))
+		return nil
+	})
+}
+
+//export emango_trim
+func emango_trim(message *C.emango_error) C.eman_status {
+	return guard(message, func() error {
+		debug.FreeOSMemory()
+		C.emango_trim_heap()
+		return nil
+	})
+}

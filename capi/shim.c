@@ -1,0 +1,495 @@
+/* The public functions of libeman. Each checks its pointers, guards against
+ * fork, brings the floating-point environment into its default state, and
+ * calls its Go counterpart, emango_..., which does the work. */
+#include "shim.h"
+#include "_cgo_export.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+/* The layout of public structs is part of the binary interface. */
+#define PIN_SIZE(type, size) _Static_assert(sizeof(type) == (size), "size of " #type)
+#define PIN(type, field, offset) _Static_assert(offsetof(type, field) == (offset), "offset of " #type "." #field)
+PIN_SIZE(eman_view, 48);
+PIN(eman_view, rows, 8);
+PIN(eman_view, columns, 16);
+PIN(eman_view, row_stride, 24);
+PIN(eman_view, column_stride, 32);
+PIN(eman_view, dtype, 40);
+PIN(eman_view, reserved, 44);
+PIN_SIZE(eman_mutable_view, 48);
+PIN(eman_mutable_view, rows, 8);
+PIN(eman_mutable_view, columns, 16);
+PIN(eman_mutable_view, row_stride, 24);
+PIN(eman_mutable_view, column_stride, 32);
+PIN(eman_mutable_view, dtype, 40);
+PIN(eman_mutable_view, reserved, 44);
+PIN_SIZE(eman_context_options, 40);
+PIN(eman_context_options, threads, 4);
+PIN(eman_context_options, memory_limit, 8);
+PIN(eman_context_options, instruction_set, 16);
+PIN(eman_context_options, reserved, 20);
+PIN(eman_context_options, log, 24);
+PIN(eman_context_options, log_user, 32);
+PIN_SIZE(eman_context_info, 40);
+PIN(eman_context_info, threads, 4);
+PIN(eman_context_info, instruction_set, 8);
+PIN(eman_context_info, memory_used, 16);
+PIN(eman_context_info, memory_peak, 24);
+PIN(eman_context_info, memory_limit, 32);
+PIN_SIZE(eman_control, 32);
+PIN(eman_control, reserved, 4);
+PIN(eman_control, cancel, 8);
+PIN(eman_control, progress, 16);
+PIN(eman_control, user, 24);
+PIN_SIZE(eman_mesh_options, 32);
+PIN(eman_mesh_options, normals, 4);
+PIN(eman_mesh_options, gauge, 8);
+PIN(eman_mesh_options, degenerate, 12);
+PIN(eman_mesh_options, seed, 16);
+PIN(eman_mesh_options, frames, 24);
+PIN_SIZE(eman_reltan_options, 24);
+PIN(eman_reltan_options, space, 4);
+PIN(eman_reltan_options, degree_power, 8);
+PIN(eman_reltan_options, constant, 16);
+PIN_SIZE(eman_report_summary, 104);
+PIN(eman_report_summary, closed, 4);
+PIN(eman_report_summary, manifold, 8);
+PIN(eman_report_summary, oriented, 12);
+PIN(eman_report_summary, vertex_count, 16);
+PIN(eman_report_summary, min_degree, 56);
+PIN(eman_report_summary, area, 72);
+PIN(eman_report_summary, max_length, 96);
+
+/* ------------------------------------------------------------------ errors */
+
+/* The text of each thread's last error lies in memory of its own, found by a
+ * key. Thread-local storage would be allocated statically with the Go runtime's
+ * and could make dlopen fail in a host that has little of it left. */
+#if defined(_WIN32)
+static _Thread_local emango_error thread_error;
+static emango_error *find_error(void) { return &thread_error; }
+static emango_error *own_error(void) { return &thread_error; }
+#else
+static pthread_key_t error_key;
+static int error_key_exists;
+
+__attribute__((constructor)) static void make_error_key(void) {
+  error_key_exists = pthread_key_create(&error_key, free) == 0;
+}
+
+static emango_error *find_error(void) { return error_key_exists ? pthread_getspecific(error_key) : NULL; }
+
+/* NULL when there is no memory for it. */
+static emango_error *own_error(void) {
+  emango_error *error = find_error();
+  if (error != NULL || !error_key_exists) return error;
+  error = malloc(sizeof *error);
+  if (error != NULL && pthread_setspecific(error_key, error) != 0) {
+    free(error);
+    return NULL;
+  }
+  return error;
+}
+#endif
+
+static eman_status fail(emango_error *error, eman_status status, const char *text) {
+  size_t length = strlen(text);
+  if (error == NULL) return status;
+  if (length >= sizeof error->text) length = sizeof error->text - 1;
+  memcpy(error->text, text, length);
+  error->text[length] = 0;
+  return status;
+}
+
+const char *eman_last_error(void) {
+  emango_error *error = find_error();
+  return error != NULL ? error->text : "";
+}
+
+const char *eman_status_name(eman_status status) {
+  switch (status) {
+#define NAME(code) case code: return #code
+    NAME(EMAN_OK);
+    NAME(EMAN_E_INVALID_ARGUMENT);
+    NAME(EMAN_E_BUFFER_TOO_SMALL);
+    NAME(EMAN_E_VERSION);
+    NAME(EMAN_E_UNSUPPORTED);
+    NAME(EMAN_E_INVALID_MESH);
+    NAME(EMAN_E_INVALID_MODEL);
+    NAME(EMAN_E_NOMEM);
+    NAME(EMAN_E_IO);
+    NAME(EMAN_E_CANCELLED);
+    NAME(EMAN_E_FORKED);
+    NAME(EMAN_E_INTERNAL);
+#undef NAME
+  }
+  return "EMAN_E_UNKNOWN";
+}
+
+const char *eman_finding_name(eman_finding finding) {
+  static const char *const names[EMAN_FINDING_COUNT] = {
+      "isolated_vertices",  "coincident_vertices", "zero_normal_vertices", "non_manifold_vertices",
+      "boundary_edges",     "non_manifold_edges",  "inconsistent_edges",   "zero_length_edges",
+      "dropped_faces",      "zero_area_faces",     "needle_faces",         "duplicate_faces",
+  };
+  return finding >= 0 && finding < EMAN_FINDING_COUNT ? names[finding] : "unknown";
+}
+
+int32_t eman_version(void) {
+  return 10000 * EMAN_VERSION_MAJOR + 100 * EMAN_VERSION_MINOR + EMAN_VERSION_PATCH;
+}
+const char *eman_version_string(void) { return EMAN_VERSION_STRING; }
+int32_t eman_abi_version(void) { return EMAN_ABI_VERSION; }
+
+/* ------------------------------------------------------------------ guards */
+
+/* Go's threads do not exist in the child of a fork: a call would wait for ever. */
+static volatile int forked;
+
+#if !defined(_WIN32)
+static void note_fork(void) { forked = 1; }
+__attribute__((constructor)) static void watch_fork(void) { pthread_atfork(NULL, NULL, note_fork); }
+#endif
+
+/* The floating-point control register of the calling thread. */
+#if defined(__x86_64__)
+typedef unsigned int float_environment;
+enum { FLOAT_FLAGS = 0x3F, FLOAT_DEFAULT = 0x1F80 };
+static inline float_environment enter_float_environment(void) {
+  float_environment host = _mm_getcsr();
+  if ((host & ~FLOAT_FLAGS) != FLOAT_DEFAULT) _mm_setcsr(FLOAT_DEFAULT);
+  return host;
+}
+static inline void leave_float_environment(float_environment host) {
+  if ((host & ~FLOAT_FLAGS) != FLOAT_DEFAULT) _mm_setcsr(host);
+}
+#elif defined(__aarch64__)
+typedef uint64_t float_environment;
+static inline float_environment enter_float_environment(void) {
+  float_environment host;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(host));
+  if (host != 0) __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
+  return host;
+}
+static inline void leave_float_environment(float_environment host) {
+  if (host != 0) __asm__ volatile("msr fpcr, %0" : : "r"(host));
+}
+#else
+#error "libeman is built for x86-64 and arm64"
+#endif
+
+/* No object lies in the first page; small numbers there are mistakes that the
+ * Go runtime must not see as pointers. */
+static int unusable(const volatile void *pointer) { return (uintptr_t)pointer < 4096; }
+
+static eman_status refuse_pointer(emango_error *error, const volatile void *pointer, const char *name) {
+  char text[128];
+  const char *what = pointer == NULL ? " is NULL" : " is not a valid address";
+  size_t length = strlen(name);
+  if (length > 64) length = 64;
+  memcpy(text, name, length);
+  strcpy(text + length, what);
+  return fail(error, EMAN_E_INVALID_ARGUMENT, text);
+}
+
+/* First statements of a public function. */
+#define ENTER()                                                                                       \
+  emango_error *error = own_error();                                                                  \
+  if (error == NULL) return EMAN_E_NOMEM;                                                             \
+  error->text[0] = 0;                                                                                 \
+  if (forked) return fail(error, EMAN_E_FORKED, "the library cannot be used in a child of fork()")
+#define NEED(pointer)                                                          \
+  do {                                                                         \
+    if (unusable(pointer)) return refuse_pointer(error, (pointer), #pointer); \
+  } while (0)
+#define NULLABLE(pointer)                                                                            \
+  do {                                                                                               \
+    if ((pointer) != NULL && unusable(pointer)) return refuse_pointer(error, (pointer), #pointer); \
+  } while (0)
+/* The call itself, as the last statement. */
+#define CALL(call)                                      \
+  do {                                                  \
+    float_environment host = enter_float_environment(); \
+    eman_status status = (call);                        \
+    leave_float_environment(host);                      \
+    return status;                                      \
+  } while (0)
+#define FREE(call, object)                              \
+  do {                                                  \
+    emango_error *error = find_error();                 \
+    if (error != NULL) error->text[0] = 0;              \
+    if (forked || unusable(object)) return;             \
+    float_environment host = enter_float_environment(); \
+    call;                                               \
+    leave_float_environment(host);                      \
+  } while (0)
+
+/* ------------------------------------------------------------------ services for the Go half */
+
+/* Large arrays: zeroed, aligned to a cache line. calloc gives fresh pages
+ * without touching them. The block's own address stands before the array. */
+enum { ALIGNMENT = 64 };
+
+void *emango_allocate(int64_t bytes) {
+  if (bytes < 0 || (uint64_t)bytes > SIZE_MAX - ALIGNMENT - sizeof(void *)) return NULL;
+  char *block = calloc(1, (size_t)bytes + ALIGNMENT + sizeof(void *));
+  if (block == NULL) return NULL;
+  uintptr_t array = ((uintptr_t)block + sizeof(void *) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1);
+  ((void **)array)[-1] = block;
+  return (void *)array;
+}
+
+void emango_release(void *memory) {
+  if (memory != NULL) free(((void **)memory)[-1]);
+}
+
+void emango_trim_heap(void) {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
+
+int32_t emango_call_progress(uintptr_t progress, uintptr_t user, double fraction) {
+  return ((eman_progress_function)progress)((void *)user, fraction);
+}
+
+void emango_call_log(uintptr_t log, uintptr_t user, int32_t level, const char *message) {
+  ((eman_log_function)log)((void *)user, level, message);
+}
+
+/* ------------------------------------------------------------------ options */
+
+/* Copies defaults into a caller's struct of possibly another version's size. */
+static eman_status init_options(emango_error *error, void *options, uint32_t given, const void *defaults,
+                                uint32_t known) {
+  if (given < sizeof(uint32_t)) return fail(error, EMAN_E_INVALID_ARGUMENT, "struct_size is smaller than its own field");
+  memset(options, 0, given);
+  memcpy(options, defaults, given < known ? given : known);
+  memcpy(options, &given, sizeof given);
+  return EMAN_OK;
+}
+
+#define DEFINE_INIT(function, type, ...)                                 \
+  eman_status function(type *options, uint32_t struct_size) {            \
+    ENTER();                                                             \
+    NEED(options);                                                       \
+    const type defaults = {__VA_ARGS__};                                 \
+    return init_options(error, options, struct_size, &defaults, sizeof defaults); \
+  }
+
+DEFINE_INIT(eman_context_options_init, eman_context_options, 0)
+DEFINE_INIT(eman_control_init, eman_control, 0)
+DEFINE_INIT(eman_mesh_options_init, eman_mesh_options, 0)
+DEFINE_INIT(eman_reltan_options_init, eman_reltan_options, .degree_power = 1.5, .constant = 1)
+
+/* ------------------------------------------------------------------ library */
+
+eman_status eman_build_info(char *text, int64_t capacity, int64_t *length) {
+  ENTER();
+  NEED(length);
+  if (capacity != 0) NEED(text);
+  CALL(emango_build_info(text, capacity, length, error));
+}
+
+eman_status eman_trim(void) {
+  ENTER();
+  CALL(emango_trim(error));
+}
+
+/* ------------------------------------------------------------------ context */
+
+eman_status eman_context_create(const eman_context_options *options, eman_context **context) {
+  ENTER();
+  NULLABLE(options);
+  NEED(context);
+  CALL(emango_context_create((eman_context_options *)options, context, error));
+}
+
+void eman_context_free(eman_context *context) { FREE(emango_context_free(context), context); }
+
+eman_status eman_context_describe(const eman_context *context, eman_context_info *info) {
+  ENTER();
+  NEED(context);
+  NEED(info);
+  CALL(emango_context_describe((eman_context *)context, info, error));
+}
+
+/* ------------------------------------------------------------------ mesh */
+
+eman_status eman_mesh_create(eman_context *context, const eman_view *positions, const eman_view *faces,
+                             const eman_mesh_options *options, const eman_control *control, eman_mesh **mesh) {
+  ENTER();
+  NEED(context);
+  NEED(positions);
+  NEED(faces);
+  NULLABLE(options);
+  NULLABLE(control);
+  NEED(mesh);
+  CALL(emango_mesh_create(context, (eman_view *)positions, (eman_view *)faces, (eman_mesh_options *)options,
+                          (eman_control *)control, mesh, error));
+}
+
+void eman_mesh_free(eman_mesh *mesh) { FREE(emango_mesh_free(mesh), mesh); }
+
+eman_status eman_mesh_update(eman_mesh *mesh, const eman_view *positions, const eman_view *frames) {
+  ENTER();
+  NEED(mesh);
+  NEED(positions);
+  NULLABLE(frames);
+  CALL(emango_mesh_update(mesh, (eman_view *)positions, (eman_view *)frames, error));
+}
+
+eman_status eman_mesh_counts(const eman_mesh *mesh, int64_t *vertices, int64_t *faces, int64_t *edges) {
+  ENTER();
+  NEED(mesh);
+  NEED(vertices);
+  NEED(faces);
+  NEED(edges);
+  CALL(emango_mesh_counts((eman_mesh *)mesh, vertices, faces, edges, error));
+}
+
+/* A function that writes one array of a mesh. */
+#define DEFINE_MESH_OUTPUT(function, go_function, name)                                  \
+  eman_status function(const eman_mesh *mesh, const eman_mutable_view *name) {           \
+    ENTER();                                                                             \
+    NEED(mesh);                                                                          \
+    NEED(name);                                                                          \
+    CALL(go_function((eman_mesh *)mesh, (eman_mutable_view *)name, error));        \
+  }
+
+DEFINE_MESH_OUTPUT(eman_mesh_positions, emango_mesh_positions, positions)
+DEFINE_MESH_OUTPUT(eman_mesh_faces, emango_mesh_faces, faces)
+DEFINE_MESH_OUTPUT(eman_mesh_vertex_normals, emango_mesh_vertex_normals, normals)
+DEFINE_MESH_OUTPUT(eman_mesh_frames, emango_mesh_frames, frames)
+DEFINE_MESH_OUTPUT(eman_mesh_reverse_edges, emango_mesh_reverse_edges, edges)
+DEFINE_MESH_OUTPUT(eman_mesh_edge_angles, emango_mesh_edge_angles, angles)
+DEFINE_MESH_OUTPUT(eman_mesh_transport_angles, emango_mesh_transport_angles, angles)
+DEFINE_MESH_OUTPUT(eman_mesh_get_features, emango_mesh_get_features, features)
+
+eman_status eman_mesh_neighbors(const eman_mesh *mesh, const eman_mutable_view *offsets,
+                                const eman_mutable_view *indices) {
+  ENTER();
+  NEED(mesh);
+  NEED(offsets);
+  NEED(indices);
+  CALL(emango_mesh_neighbors((eman_mesh *)mesh, (eman_mutable_view *)offsets, (eman_mutable_view *)indices,
+                             error));
+}
+
+eman_status eman_mesh_reltan(const eman_mesh *mesh, const double *powers, int32_t count,
+                             const eman_reltan_options *options, const eman_control *control,
+                             const eman_mutable_view *features) {
+  ENTER();
+  NEED(mesh);
+  NEED(powers);
+  NULLABLE(options);
+  NULLABLE(control);
+  NEED(features);
+  CALL(emango_mesh_reltan((eman_mesh *)mesh, (double *)powers, count, (eman_reltan_options *)options,
+                          (eman_control *)control, (eman_mutable_view *)features, error));
+}
+
+eman_status eman_mesh_components(const eman_mesh *mesh, const eman_mutable_view *labels, int64_t *count) {
+  ENTER();
+  NEED(mesh);
+  NEED(labels);
+  NEED(count);
+  CALL(emango_mesh_components((eman_mesh *)mesh, (eman_mutable_view *)labels, count, error));
+}
+
+/* ------------------------------------------------------------------ mesh doctor */
+
+eman_status eman_mesh_examine(const eman_mesh *mesh, const eman_control *control, eman_report **report) {
+  ENTER();
+  NEED(mesh);
+  NULLABLE(control);
+  NEED(report);
+  CALL(emango_mesh_examine((eman_mesh *)mesh, (eman_control *)control, report, error));
+}
+
+void eman_report_free(eman_report *report) { FREE(emango_report_free(report), report); }
+
+eman_status eman_report_summarize(const eman_report *report, eman_report_summary *summary) {
+  ENTER();
+  NEED(report);
+  NEED(summary);
+  CALL(emango_report_summarize((eman_report *)report, summary, error));
+}
+
+eman_status eman_report_count(const eman_report *report, eman_finding finding, int64_t *count, int32_t *width) {
+  ENTER();
+  NEED(report);
+  NEED(count);
+  NEED(width);
+  CALL(emango_report_count((eman_report *)report, finding, count, width, error));
+}
+
+eman_status eman_report_indices(const eman_report *report, eman_finding finding, const eman_mutable_view *indices) {
+  ENTER();
+  NEED(report);
+  NEED(indices);
+  CALL(emango_report_indices((eman_report *)report, finding, (eman_mutable_view *)indices, error));
+}
+
+/* ------------------------------------------------------------------ transformations */
+
+eman_status eman_mesh_change_gauge(const eman_mesh *mesh, const eman_view *angles, eman_mesh **changed) {
+  ENTER();
+  NEED(mesh);
+  NEED(angles);
+  NEED(changed);
+  CALL(emango_mesh_change_gauge((eman_mesh *)mesh, (eman_view *)angles, changed, error));
+}
+
+eman_status eman_mesh_transform(const eman_mesh *mesh, const double *rotation, const double *translation,
+                                double scale, eman_mesh **moved) {
+  ENTER();
+  NEED(mesh);
+  NEED(rotation);
+  NEED(translation);
+  NEED(moved);
+  CALL(emango_mesh_transform((eman_mesh *)mesh, (double *)rotation, (double *)translation, scale, moved,
+                             error));
+}
+
+eman_status eman_mesh_permute(const eman_mesh *mesh, const eman_view *vertex_order, const eman_view *face_order,
+                              const eman_view *corner_shift, eman_mesh **permuted) {
+  ENTER();
+  NEED(mesh);
+  NEED(vertex_order);
+  NULLABLE(face_order);
+  NULLABLE(corner_shift);
+  NEED(permuted);
+  CALL(emango_mesh_permute((eman_mesh *)mesh, (eman_view *)vertex_order, (eman_view *)face_order,
+                           (eman_view *)corner_shift, permuted, error));
+}
+
+eman_status eman_random_angles(uint64_t seed, const eman_mutable_view *angles) {
+  ENTER();
+  NEED(angles);
+  CALL(emango_random_angles(seed, (eman_mutable_view *)angles, error));
+}
+
+eman_status eman_random_rotation(uint64_t seed, double *rotation) {
+  ENTER();
+  NEED(rotation);
+  CALL(emango_random_rotation(seed, rotation, error));
+}
+
+eman_status eman_random_permutation(uint64_t seed, const eman_mutable_view *order) {
+  ENTER();
+  NEED(order);
+  CALL(emango_random_permutation(seed, (eman_mutable_view *)order, error));
+}

@@ -1,0 +1,19 @@
+/* What the two halves of the C interface, shim.c and the Go files, share. */
+#ifndef EMAN_SHIM_H
+#define EMAN_SHIM_H
+
+#define EMAN_BUILDING 1
+#include "eman.h"
+
+/* The text of a thread's last error. */
+typedef struct emango_error {
+  char text[1024];
+} emango_error;
+
+void *emango_allocate(int64_t bytes);
+void emango_release(void *memory);
+void emango_trim_heap(void);
+int32_t emango_call_progress(uintptr_t progress, uintptr_t user, double fraction);
+void emango_call_log(uintptr_t log, uintptr_t user, int32_t level, const char *message);
+
+#endif

@@ -1,0 +1,83 @@
+package main
+
+// #include "shim.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"unsafe"
+
+	"libeman/geometry"
+	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
+)
+
+// statusError is an error that the interface itself finds.
+type statusError struct {
+	status C.eman_status
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+func refuse(status C.eman_status, format string, arguments ...any) error {
+	return &statusError{status, fmt.Sprintf(format, arguments...)}
+}
+
+func invalidArgument(format string, arguments ...any) error {
+	return refuse(C.EMAN_E_INVALID_ARGUMENT, format, arguments...)
+}
+
+// guard runs the body of an exported function and turns what it returns, or a
+// panic or memory fault in it, into a status and a text.
+func guard(message *C.emango_error, body func() error) C.eman_status {
+	err := recovered(body)
+	if err == nil {
+		return C.EMAN_OK
+	}
+	status, text := statusOf(err)
+	setMessage(message, text)
+	return status
+}
+
+func recovered(body func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer parallel.Recover(&err)
+	return body()
+}
+
+// statusOf is the status and text of an error.
+func statusOf(err error) (C.eman_status, string) {
+	var own *statusError
+	if errors.As(err, &own) {
+		return own.status, own.text
+	}
+	var fault interface{ Addr() uintptr } // a runtime.Error after a memory fault
+	if errors.As(err, &fault) {
+		return C.EMAN_E_INVALID_ARGUMENT, fmt.Sprintf("memory at %#x, given by the caller, cannot be accessed", fault.Addr())
+	}
+	for _, known := range []struct {
+		target error
+		status C.eman_status
+	}{
+		{geometry.ErrInvalidMesh, C.EMAN_E_INVALID_MESH},
+		{geometry.ErrInvalidArgument, C.EMAN_E_INVALID_ARGUMENT},
+		{geometry.ErrTooLarge, C.EMAN_E_UNSUPPORTED},
+		{memory.ErrOutOfMemory, C.EMAN_E_NOMEM},
+		{parallel.ErrCancelled, C.EMAN_E_CANCELLED},
+	} {
+		if errors.Is(err, known.target) {
+			return known.status, err.Error()
+		}
+	}
+	return C.EMAN_E_INTERNAL, err.Error()
+}
+
+// setMessage copies the text, cut to fit, into the thread's error buffer.
+func setMessage(message *C.emango_error, text string) {
+	buffer := unsafe.Slice((*byte)(unsafe.Pointer(&message.text[0])), len(message.text))
+	n := copy(buffer[:len(buffer)-1], text)
+	buffer[n] = 0
+}

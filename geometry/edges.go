@@ -1,0 +1,135 @@
+package geometry
+
+import (
+	"math"
+
+	"libeman/geometry/parallel"
+)
+
+// EdgeGeometry is what the kernels of a network need of each directed edge
+// p ← q, in the order of [View.Neighbors]: the polar angle θ of q−p in the
+// gauge of p (the log map, §3.3), the angle g of the transport from q to p,
+// and the distance |q−p|. Nil slices are left out.
+type EdgeGeometry[T float32 | float64] struct {
+	CosAngle, SinAngle         []T // both 0 where q−p has no tangent projection
+	CosTransport, SinTransport []T
+	Length                     []T // in units of 2^Exponent of the mesh's unit
+}
+
+// Exponent is the power of two that [EdgeGeometry] lengths are divided by.
+func (v *View) Exponent() int { return v.exponent }
+
+// Edges computes the geometry of all directed edges.
+func Edges[T float32 | float64](v *View, out EdgeGeometry[T], control *parallel.Control) error {
+	return v.resources.Threads.Range(control, v.VertexCount(), outputRows, func(_, begin, end int) error {
+		for p := begin; p < end; p++ {
+			centre, gauge := at(v.positions, p), frameAt(v.frames, p)
+			for e := v.edges.offsets[p]; e < v.edges.offsets[p+1]; e++ {
+				q := int(v.edges.neighbors[e])
+				d := at(v.positions, q).minus(centre)
+				if out.CosAngle != nil {
+					cos, sin := logMap(&gauge, d)
+					out.CosAngle[e], out.SinAngle[e] = T(cos), T(sin)
+				}
+				if out.CosTransport != nil {
+					row := v.frames[9*q : 9*q+9 : 9*q+9]
+					cos, sin := transport(&gauge, vec3{row[0], row[1], row[2]}, vec3{row[6], row[7], row[8]})
+					out.CosTransport[e], out.SinTransport[e] = T(cos), T(sin)
+				}
+				if out.Length != nil {
+					out.Length[e] = T(d.length())
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// logMap is (cos θ, sin θ) of d in the gauge, or (0, 0) where d has no tangent
+// projection (§3.3; no trigonometric function is needed).
+func logMap(gauge *frame, d vec3) (cos, sin float64) {
+	x, y := gauge.e1.dot(d), gauge.e2.dot(d)
+	tangent2 := x*x + y*y
+	if !projects(tangent2, d.squared()) {
+		return 0, 0
+	}
+	scale := 1 / math.Sqrt(tangent2)
+	return x * scale, y * scale
+}
+
+// opposite bounds 1 + n_p·n_q of normals whose minimal rotation is undefined.
+const opposite = 0x1p-44
+
+// transport is (cos g, sin g) of the transport R from the tangent plane at q,
+// with first axis e1 and normal n, to that at p: the minimal rotation that
+// takes n to n_p. For v ⟂ n,
+//
+//	R v = v − (n_p·v)/(1 + n_p·n) (n_p + n),
+//
+// so R e1 has the coordinates cos g, sin g in the gauge of p. With these,
+// ρ(g) f_q are the coordinates of q's feature at p (§3.4; the sign is that of
+// the authors' code, opposite to the paper's formula).
+func transport(gauge *frame, e1, n vec3) (cos, sin float64) {
+	denominator := 1 + gauge.n.dot(n)
+	k := 0.0
+	if denominator > opposite {
+		k = gauge.n.dot(e1) / denominator
+	}
+	x := e1.dot(gauge.e1) - k*n.dot(gauge.e1)
+	y := e1.dot(gauge.e2) - k*n.dot(gauge.e2)
+	length2 := x*x + y*y
+	if length2 < 0x1p-100 {
+		return 1, 0
+	}
+	scale := 1 / math.Sqrt(length2)
+	return x * scale, y * scale
+}
+
+// EdgeAngles writes θ of each directed edge, in radians in (−π, π]; 0 where
+// there is no tangent projection.
+func (v *View) EdgeAngles(write RowWriter) error {
+	return v.writeEdges(write, func(gauge *frame, centre vec3, q int) float64 {
+		cos, sin := logMap(gauge, at(v.positions, q).minus(centre))
+		return angle(cos, sin)
+	})
+}
+
+// TransportAngles writes g_{q→p} of each directed edge, in radians in (−π, π].
+func (v *View) TransportAngles(write RowWriter) error {
+	return v.writeEdges(write, func(gauge *frame, _ vec3, q int) float64 {
+		from := frameAt(v.frames, q)
+		return angle(transport(gauge, from.e1, from.n))
+	})
+}
+
+// angle is atan2(sin, cos) in (−π, π].
+func angle(cos, sin float64) float64 {
+	a := math.Atan2(sin, cos)
+	if a == -math.Pi {
+		return math.Pi
+	}
+	return a
+}
+
+// writeEdges computes one number for each directed edge and hands them to
+// write in pieces.
+func (v *View) writeEdges(write RowWriter, value func(gauge *frame, centre vec3, q int) float64) error {
+	return v.resources.Threads.Range(nil, v.VertexCount(), outputRows, func(_, begin, end int) error {
+		var buffer [outputRows]float64
+		filled := 0
+		last := int(v.edges.offsets[begin])
+		for p := begin; p < end; p++ {
+			centre, gauge := at(v.positions, p), frameAt(v.frames, p)
+			for _, q := range v.edges.of(p) {
+				if filled == len(buffer) {
+					write(buffer[:], last, last+filled)
+					last, filled = last+filled, 0
+				}
+				buffer[filled] = value(&gauge, centre, int(q))
+				filled++
+			}
+		}
+		write(buffer[:filled], last, last+filled)
+		return nil
+	})
+}

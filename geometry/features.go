@@ -1,0 +1,168 @@
+package geometry
+
+import (
+	"math"
+
+	"libeman/geometry/parallel"
+)
+
+// Space is what the vectors of RelTan are given in.
+type Space int
+
+// The spaces.
+const (
+	TangentSpace Space = iota // coordinates ⟨v, e1⟩, ⟨v, e2⟩ in the gauge
+	AmbientSpace              // the vector of ℝ³
+)
+
+// MaxPowers is the largest number of relative powers in one call.
+const MaxPowers = 64
+
+// RelTanOptions select relative tangential features (§4).
+type RelTanOptions struct {
+	Powers []float64 // the relative powers r, at most MaxPowers
+	Space  Space
+	// The factor of a vertex of degree N is 1/(Constant·N^DegreePower). Zero
+	// means the paper's: Constant 1, DegreePower 3/2 (app. B.1).
+	DegreePower, Constant float64
+}
+
+func (o *RelTanOptions) check() error {
+	if len(o.Powers) == 0 || len(o.Powers) > MaxPowers {
+		return badArgument("powers", "%d powers are given, from 1 to %d are allowed", len(o.Powers), MaxPowers)
+	}
+	for i, r := range o.Powers {
+		if math.IsNaN(r) || math.IsInf(r, 0) {
+			return badArgument("powers", "power %d is %g", i, r)
+		}
+	}
+	if o.Space != TangentSpace && o.Space != AmbientSpace {
+		return badArgument("space", "%d is not a known choice", o.Space)
+	}
+	if !(math.Abs(o.DegreePower) <= 16) {
+		return badArgument("degree_power", "%g is not in [-16, 16]", o.DegreePower)
+	}
+	if !(math.Abs(o.Constant) >= 0x1p-100 && math.Abs(o.Constant) <= 0x1p100) && o.Constant != 0 {
+		return badArgument("constant", "%g is not a usable divisor", o.Constant)
+	}
+	return nil
+}
+
+// RowWidth is the number of values of one vertex: one vector for each power.
+func (o *RelTanOptions) RowWidth() int {
+	if o.Space == AmbientSpace {
+		return 3 * len(o.Powers)
+	}
+	return 2 * len(o.Powers)
+}
+
+// RelTan writes the relative tangential features of all vertices (§4): for
+// each power r, with d = q−p and N_p neighbours,
+//
+//	v_p(r) = N_p^{−3/2} π_p[ (Σ_q d/|d|^r) (Σ_q |d|^{r−1}) ],
+//
+// a tangent vector without unit. A row holds one vector for each power. They
+// turn with the mesh and do not change under translation and scaling.
+//
+// A power so large that a vector overflows is an InvalidMeshError naming the
+// vertex.
+func (v *View) RelTan(o RelTanOptions, write RowWriter, control *parallel.Control) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.DegreePower == 0 {
+		o.DegreePower = 1.5
+	}
+	if o.Constant == 0 {
+		o.Constant = 1
+	}
+	width := o.RowWidth()
+	return v.writeBlocks(width, control, write, func(rows []float64, begin, end int) error {
+		var sums [MaxPowers]relTanSums
+		for p := begin; p < end; p++ {
+			row := rows[width*(p-begin):][:width]
+			v.ringSums(p, o.Powers, sums[:len(o.Powers)])
+			if !v.relTanRow(p, &o, sums[:len(o.Powers)], row) {
+				return badVertex(p, "a RelTan feature of powers %v overflows", o.Powers)
+			}
+		}
+		return nil
+	})
+}
+
+// relTanSums are the two sums of one power: Σ d|d|^{−r} and Σ |d|^{r−1}.
+type relTanSums struct {
+	direction vec3
+	length    float64
+}
+
+// ringSums adds up the ring of p for each power. Lengths are taken relative to
+// a power of two near the first neighbour's, which changes neither bits nor
+// result (the product of the two sums has no unit) but keeps them in range.
+func (v *View) ringSums(p int, powers []float64, sums []relTanSums) {
+	clear(sums)
+	centre := at(v.positions, p)
+	ring := v.edges.of(p)
+	if len(ring) == 0 {
+		return
+	}
+	exponent := exponentOf(at(v.positions, int(ring[0])).minus(centre).squared()) &^ 1
+	scale := powerOfTwo(-exponent / 2)
+	for _, q := range ring {
+		d := at(v.positions, int(q)).minus(centre)
+		log := log2(d.squared(), exponent)
+		d = d.times(scale)
+		for i, r := range powers {
+			s := &sums[i]
+			s.direction = s.direction.plus(d.times(exp2(-0.5 * r * log)))
+			s.length += exp2(0.5 * (r - 1) * log)
+		}
+	}
+}
+
+// relTanRow finishes the features of p; false where one is not finite.
+func (v *View) relTanRow(p int, o *RelTanOptions, sums []relTanSums, row []float64) bool {
+	degree := float64(len(v.edges.of(p)))
+	if degree == 0 {
+		clear(row)
+		return true
+	}
+	factor := 1 / (o.Constant * degreePower(degree, o.DegreePower))
+	gauge := frameAt(v.frames, p)
+	for i, s := range sums {
+		x, y := gauge.e1.dot(s.direction), gauge.e2.dot(s.direction)
+		x, y = factor*s.length*x, factor*s.length*y
+		if x-x != 0 || y-y != 0 {
+			return false
+		}
+		if o.Space == TangentSpace {
+			row[2*i], row[2*i+1] = x, y
+		} else {
+			put(row, i, gauge.e1.times(x).plus(gauge.e2.times(y)))
+		}
+	}
+	return true
+}
+
+func degreePower(degree, power float64) float64 {
+	if power == 1.5 {
+		return degree * math.Sqrt(degree)
+	}
+	return math.Pow(degree, power)
+}
+
+// GET writes the features of Gauge Equivariant Transformers, V×3 (app. G):
+// ⟨p, n⟩ of type ρ0, and ⟨p, e1⟩, ⟨p, e2⟩ of type ρ1. They depend on where the
+// origin lies and have the mesh's unit; those of an isolated vertex are 0.
+func (v *View) GET(write RowWriter) error {
+	return v.writeRows(3, write, func(row []float64, p int) {
+		if len(v.edges.of(p)) == 0 {
+			clear(row)
+			return
+		}
+		position, gauge := at(v.positions, p), frameAt(v.frames, p)
+		for i, x := range [3]float64{position.dot(gauge.n), position.dot(gauge.e1), position.dot(gauge.e2)} {
+			row[i] = math.Ldexp(x, v.exponent)
+		}
+	})
+}

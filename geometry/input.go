@@ -1,0 +1,218 @@
+package geometry
+
+import (
+	"fmt"
+	"math"
+
+	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
+)
+
+// Resources are the threads and the memory that a mesh may use. The zero value
+// means the calling thread and the Go heap without limit.
+type Resources struct {
+	Threads *parallel.Pool
+	Memory  *memory.Budget
+}
+
+func (r Resources) arena(purpose string) *memory.Arena {
+	if r.Memory == nil {
+		return memory.NewBudget(0, nil).NewArena(purpose)
+	}
+	return r.Memory.NewArena(purpose)
+}
+
+// Input gives a mesh's arrays, in whatever layout the caller has them, a piece
+// at a time and from several threads at once.
+type Input struct {
+	VertexCount, FaceCount int64
+	// Positions writes x, y, z of the vertices [begin, end) into destination.
+	Positions PositionReader
+	// Faces writes the three vertex indices of the faces [begin, end).
+	Faces func(destination []int64, begin, end int)
+	// Frames writes the rows e1, e2, n of the vertices [begin, end); used by
+	// the custom gauge only.
+	Frames PositionReader
+}
+
+// PositionReader copies the rows [begin, end) of a float array to destination.
+type PositionReader func(destination []float64, begin, end int)
+
+// FromSlices is the input of packed arrays: three coordinates a vertex, three
+// indices a face. The slices are borrowed for the call that gets the input.
+func FromSlices[I int32 | int64 | uint32](positions []float64, faces []I) Input {
+	return Input{
+		VertexCount: int64(len(positions) / 3),
+		FaceCount:   int64(len(faces) / 3),
+		Positions:   ReadSlice(positions, 3),
+		Faces: func(destination []int64, begin, end int) {
+			for i, index := range faces[3*begin : 3*end] {
+				destination[i] = int64(index)
+			}
+		},
+	}
+}
+
+// ReadSlice reads packed rows of the given width.
+func ReadSlice(values []float64, width int) PositionReader {
+	return func(destination []float64, begin, end int) {
+		copy(destination, values[width*begin:width*end])
+	}
+}
+
+const (
+	maxVertices = math.MaxInt32
+	maxFaces    = math.MaxInt32 / 3 // corners have 32-bit numbers
+
+	maxCoordinate = 1e300 // beyond it lengths, and so GET features, overflow
+
+	blockRows = 1024 // rows of input, or vertices, handled at a time
+)
+
+func (in *Input) checkCounts() error {
+	switch {
+	case in.VertexCount < 0:
+		return badArgument("vertices", "the count %d is negative", in.VertexCount)
+	case in.FaceCount < 0:
+		return badArgument("faces", "the count %d is negative", in.FaceCount)
+	case in.VertexCount > maxVertices:
+		return fmt.Errorf("%w: %d vertices, at most %d are supported", ErrTooLarge, in.VertexCount, maxVertices)
+	case in.FaceCount > maxFaces:
+		return fmt.Errorf("%w: %d faces, at most %d are supported", ErrTooLarge, in.FaceCount, maxFaces)
+	}
+	return nil
+}
+
+// scaleOf checks that every coordinate is finite and returns the exponent of
+// the largest: |coordinate| < 2^(exponent+1).
+//
+// Positions are kept divided by 2^exponent, an exact operation, so that
+// products of coordinates neither overflow nor vanish whatever the unit of
+// length, and scaling by a power of two changes no bit of what is computed.
+func scaleOf(r Resources, vertices int, read PositionReader, control *parallel.Control) (exponent int, err error) {
+	blocks := (vertices + blockRows - 1) / blockRows
+	arena := r.arena("scratch")
+	defer arena.Free()
+	largest, err := memory.Make[float64](arena, int64(blocks))
+	if err != nil {
+		return 0, err
+	}
+	err = r.Threads.Range(control, vertices, blockRows, func(_, begin, end int) error {
+		var buffer [3 * blockRows]float64
+		rows := buffer[:3*(end-begin)]
+		read(rows, begin, end)
+		m := 0.0
+		for i, x := range rows {
+			if !(math.Abs(x) <= maxCoordinate) {
+				return badVertex(begin+i/3, "coordinate %c is %g", "xyz"[i%3], x)
+			}
+			m = max(m, math.Abs(x))
+		}
+		largest[begin/blockRows] = m
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	m := 0.0
+	for _, x := range largest {
+		m = max(m, x)
+	}
+	if m == 0 {
+		return 0, nil
+	}
+	_, exponent = math.Frexp(m)
+	return exponent - 1, nil
+}
+
+// readPositions copies all positions divided by 2^exponent to destination.
+func readPositions(r Resources, destination []float64, read PositionReader, exponent int) error {
+	// One factor 2^−exponent may itself be out of range: use two.
+	half := -exponent / 2
+	first, second := math.Ldexp(1, half), math.Ldexp(1, -exponent-half)
+	return r.Threads.Range(nil, len(destination)/3, blockRows, func(_, begin, end int) error {
+		rows := destination[3*begin : 3*end]
+		read(rows, begin, end)
+		for i, x := range rows {
+			rows[i] = x * first * second
+		}
+		return nil
+	})
+}
+
+// readFrames copies the caller's frames to destination, made exactly
+// orthonormal. Frames further than 10⁻³ from an orthonormal right-handed basis
+// are refused: they are a mistake, not rounding.
+func readFrames(r Resources, destination []float64, read PositionReader, control *parallel.Control) error {
+	return r.Threads.Range(control, len(destination)/9, blockRows, func(_, begin, end int) error {
+		rows := destination[9*begin : 9*end]
+		read(rows, begin, end)
+		for i := range end - begin {
+			f, ok := orthonormal(frameAt(rows, i))
+			if !ok {
+				return badVertex(begin+i, "its frame is not a right-handed orthonormal basis with rows e1, e2, n")
+			}
+			putFrame(rows, i, f)
+		}
+		return nil
+	})
+}
+
+func orthonormal(f frame) (frame, bool) {
+	const tolerance = 1e-3
+	near := func(value, want float64) bool { return math.Abs(value-want) <= tolerance } // false for NaN
+	if !near(f.e1.squared(), 1) || !near(f.e2.squared(), 1) || !near(f.n.squared(), 1) ||
+		!near(f.e1.cross(f.e2).dot(f.n), 1) {
+		return frame{}, false
+	}
+	n := f.n.normalised()
+	e1 := f.e1.without(n).normalised()
+	return frame{e1, n.cross(e1), n}, true
+}
+
+// readFaces copies the faces to destination as 32-bit indices and refuses an
+// index out of range or, unless drop, a repeated one. It returns how many
+// faces repeat an index; those are marked by a first index of −1.
+func readFaces(r Resources, destination []int32, in *Input, drop bool, control *parallel.Control) (dropped int64, err error) {
+	arena := r.arena("scratch")
+	defer arena.Free()
+	blocks := (in.FaceCount + blockRows - 1) / blockRows
+	droppedIn, err := memory.Make[int32](arena, blocks)
+	if err != nil {
+		return 0, err
+	}
+	err = r.Threads.Range(control, int(in.FaceCount), blockRows, func(_, begin, end int) error {
+		var buffer [3 * blockRows]int64
+		rows := buffer[:3*(end-begin)]
+		in.Faces(rows, begin, end)
+		for i := 0; i < len(rows); i += 3 {
+			face := int64(begin + i/3)
+			a, b, c := rows[i], rows[i+1], rows[i+2]
+			for _, index := range rows[i : i+3] {
+				if uint64(index) >= uint64(in.VertexCount) {
+					return badFace(face, "vertex index %d is out of range [0, %d)", index, in.VertexCount)
+				}
+			}
+			if a == b || b == c || c == a {
+				if !drop {
+					return badFace(face, "vertex %d is named twice (%d, %d, %d)", repeated(a, b, c), a, b, c)
+				}
+				droppedIn[begin/blockRows]++
+				a = -1
+			}
+			destination[3*face], destination[3*face+1], destination[3*face+2] = int32(a), int32(b), int32(c)
+		}
+		return nil
+	})
+	for _, n := range droppedIn {
+		dropped += int64(n)
+	}
+	return dropped, err
+}
+
+func repeated(a, b, c int64) int64 {
+	if a == b || a == c {
+		return a
+	}
+	return b
+}

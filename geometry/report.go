@@ -1,0 +1,507 @@
+package geometry
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
+)
+
+// Finding is a kind of thing that the mesh doctor reports.
+type Finding int
+
+// The findings. Each lists vertices, faces, or edges as pairs of vertices with
+// the lower first; faces by the caller's numbers.
+const (
+	IsolatedVertices    Finding = iota // vertices of no face
+	CoincidentVertices                 // vertices at the place of one with a lower index
+	ZeroNormalVertices                 // vertices whose faces define no normal
+	NonManifoldVertices                // vertices whose faces do not form one fan
+	BoundaryEdges                      // edges of one face
+	NonManifoldEdges                   // edges of three faces or more
+	InconsistentEdges                  // edges whose two faces are oriented against each other
+	ZeroLengthEdges                    // edges between coincident vertices
+	DroppedFaces                       // faces left out as they name a vertex twice
+	ZeroAreaFaces                      // faces whose corners lie on a line
+	NeedleFaces                        // faces more than 1000 times as long as high
+	DuplicateFaces                     // faces of the same three vertices as an earlier one
+	FindingCount        = iota
+)
+
+var findingNames = [FindingCount]string{
+	"isolated_vertices", "coincident_vertices", "zero_normal_vertices", "non_manifold_vertices",
+	"boundary_edges", "non_manifold_edges", "inconsistent_edges", "zero_length_edges",
+	"dropped_faces", "zero_area_faces", "needle_faces", "duplicate_faces",
+}
+
+func (f Finding) String() string { return findingNames[f] }
+
+// Width is how many indices name one element: 2 for edges, else 1.
+func (f Finding) Width() int {
+	if f >= BoundaryEdges && f <= ZeroLengthEdges {
+		return 2
+	}
+	return 1
+}
+
+// needle is the ratio of longest edge to height beyond which a face counts as
+// a needle.
+const needle = 1000
+
+// Report is what the mesh doctor found. It keeps its memory until Close.
+type Report struct {
+	VertexCount, FaceCount, EdgeCount int64 // EdgeCount: directed edges, as in the mesh
+	ComponentCount                    int64 // of the vertices that have faces
+	EulerCharacteristic               int64 // vertices − edges + faces, without isolated vertices
+	MinDegree, MaxDegree              int64 // neighbours of a vertex, isolated ones apart
+	Area                              float64
+	MinLength, MeanLength, MaxLength  float64 // of the edges that have a length
+	Closed, Manifold, Oriented        bool
+
+	arena    *memory.Arena
+	findings [FindingCount][]int32
+}
+
+// Close frees the report's memory.
+func (r *Report) Close() { r.arena.Free() }
+
+// Count is how many elements a finding has.
+func (r *Report) Count(f Finding) int { return len(r.findings[f]) / f.Width() }
+
+// Indices are the elements of a finding, Width numbers each, in increasing
+// order. They must not be changed.
+func (r *Report) Indices(f Finding) []int32 { return r.findings[f] }
+
+// Examine looks the mesh over: the mesh doctor.
+func (m *Mesh) Examine(control *parallel.Control) (report *Report, err error) {
+	err = m.Read(func(v *View) error {
+		report, err = examine(v, m.options, control)
+		return err
+	})
+	return report, err
+}
+
+func examine(v *View, options Options, control *parallel.Control) (report *Report, err error) {
+	r := &Report{
+		VertexCount: int64(v.VertexCount()),
+		FaceCount:   int64(v.FaceCount()),
+		EdgeCount:   int64(v.EdgeCount()),
+		arena:       v.resources.arena("report"),
+	}
+	scratch := v.resources.arena("scratch")
+	defer scratch.Free()
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	d := &doctor{view: v, options: options, report: r, scratch: scratch}
+	for _, step := range []func(*parallel.Control) error{d.vertexFindings, d.faceFindings, d.coincident, d.components, d.measure} {
+		if err := step(&parallel.Control{Cancelled: cancelledOf(control)}); err != nil {
+			return nil, err
+		}
+	}
+	r.findings[DroppedFaces] = v.topology.dropped
+	r.Closed = r.FaceCount > 0 && r.Count(BoundaryEdges) == 0
+	r.Manifold = r.Count(NonManifoldEdges) == 0 && r.Count(NonManifoldVertices) == 0
+	r.Oriented = r.Count(InconsistentEdges) == 0
+	return r, nil
+}
+
+func cancelledOf(control *parallel.Control) func() bool {
+	if control == nil {
+		return nil
+	}
+	return control.Cancelled
+}
+
+// doctor is one examination.
+type doctor struct {
+	view    *View
+	options Options
+	report  *Report
+	scratch *memory.Arena
+}
+
+// emit hands an element to a finding: vertex or face a, or edge (a, b).
+type emit func(f Finding, a, b int32)
+
+// collect runs visit over the pieces of [0, n) twice: to count what each piece
+// emits, and to store it, so that the lists are in order and of exact size.
+// visit must emit the same both times.
+func (d *doctor) collect(control *parallel.Control, n int, visit func(worker, begin, end int, found emit)) error {
+	blocks := (n + blockRows - 1) / blockRows
+	pool := d.view.resources.Threads
+	counts, err := memory.Make[int32](d.scratch, int64(blocks)*FindingCount)
+	if err != nil {
+		return err
+	}
+	err = pool.Range(control, n, blockRows, func(worker, begin, end int) error {
+		own := counts[begin/blockRows*FindingCount:][:FindingCount]
+		visit(worker, begin, end, func(f Finding, _, _ int32) { own[f] += int32(f.Width()) })
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var lists [FindingCount][]int32
+	starts, err := memory.Make[int64](d.scratch, int64(blocks)*FindingCount)
+	if err != nil {
+		return err
+	}
+	for f := range Finding(FindingCount) {
+		total := int64(0)
+		for b := range blocks {
+			starts[b*FindingCount+int(f)] = total
+			total += int64(counts[b*FindingCount+int(f)])
+		}
+		if total == 0 {
+			continue
+		}
+		if lists[f], err = memory.Make[int32](d.report.arena, total); err != nil {
+			return err
+		}
+		d.report.findings[f] = lists[f]
+	}
+	return pool.Range(control, n, blockRows, func(worker, begin, end int) error {
+		next := starts[begin/blockRows*FindingCount:][:FindingCount]
+		visit(worker, begin, end, func(f Finding, a, b int32) {
+			list := lists[f][next[f]:]
+			list[0] = a
+			if f.Width() == 2 {
+				list[1] = b
+			}
+			next[f] += int64(f.Width())
+		})
+		return nil
+	})
+}
+
+// spoke is an edge of a face at a vertex p: the other end and where the face
+// stands among the faces around p.
+type spoke uint64
+
+func newSpoke(q int32, face int, outgoing bool) spoke {
+	s := spoke(q)<<32 | spoke(face)<<1
+	if outgoing {
+		s |= 1
+	}
+	return s
+}
+
+func (s spoke) vertex() int32  { return int32(s >> 32) }
+func (s spoke) face() int32    { return int32(uint32(s) >> 1) }
+func (s spoke) outgoing() bool { return s&1 == 1 }
+
+// vertexFindings looks at the faces around each vertex: what its edges have,
+// and whether the faces form one fan.
+func (d *doctor) vertexFindings(control *parallel.Control) error {
+	v := d.view
+	t := v.topology
+	most := t.maxCorners()
+	workers := int64(v.resources.Threads.Threads())
+	spokeBuffers, err := memory.Make[uint64](d.scratch, 2*most*workers)
+	if err != nil {
+		return err
+	}
+	fanBuffers, err := memory.Make[int32](d.scratch, most*workers)
+	if err != nil {
+		return err
+	}
+	normal := v.areaNormal
+	if d.options.Normals == AngleNormals {
+		normal = v.angleNormal
+	}
+	return d.collect(control, v.VertexCount(), func(worker, begin, end int, found emit) {
+		spokes := spokeBuffers[2*most*int64(worker):][:2*most]
+		fans := fanBuffers[most*int64(worker):][:most]
+		for p := begin; p < end; p++ {
+			corners := t.cornersAt(p)
+			if len(corners) == 0 {
+				found(IsolatedVertices, int32(p), 0)
+				continue
+			}
+			if _, defined, _ := normal(p); !defined {
+				found(ZeroNormalVertices, int32(p), 0)
+			}
+			around := spokes[:0]
+			for i, corner := range corners {
+				next, previous := t.others(corner)
+				around = append(around, uint64(newSpoke(next, i, true)), uint64(newSpoke(previous, i, false)))
+			}
+			slices.Sort(around)
+			d.edgeFindings(int32(p), around, found)
+			if countFans(around, fans[:len(corners)]) > 1 {
+				found(NonManifoldVertices, int32(p), 0)
+			}
+		}
+	})
+}
+
+// edgeFindings judges the edges from p to higher vertices; spokes are sorted.
+func (d *doctor) edgeFindings(p int32, spokes []uint64, found emit) {
+	for len(spokes) > 0 {
+		q := spoke(spokes[0]).vertex()
+		faces, outgoing := 0, 0
+		for faces < len(spokes) && spoke(spokes[faces]).vertex() == q {
+			if spoke(spokes[faces]).outgoing() {
+				outgoing++
+			}
+			faces++
+		}
+		spokes = spokes[faces:]
+		if q < p {
+			continue
+		}
+		switch {
+		case faces == 1:
+			found(BoundaryEdges, p, q)
+		case faces > 2:
+			found(NonManifoldEdges, p, q)
+		case outgoing != 1:
+			found(InconsistentEdges, p, q)
+		}
+		if d.view.coincide(int(p), int(q)) {
+			found(ZeroLengthEdges, p, q)
+		}
+	}
+}
+
+// countFans counts the groups of faces around a vertex that hang together by
+// common edges. fan is scratch, one number a face: a forest with paths halved.
+func countFans(spokes []uint64, fan []int32) int {
+	for i := range fan {
+		fan[i] = int32(i)
+	}
+	fans := len(fan)
+	for i := 1; i < len(spokes); i++ {
+		a, b := spoke(spokes[i-1]), spoke(spokes[i])
+		if a.vertex() == b.vertex() && unite(fan, a.face(), b.face()) {
+			fans--
+		}
+	}
+	return fans
+}
+
+// unite joins two sets of a forest and tells whether they were apart. The
+// lower root becomes the root of both.
+func unite(parent []int32, a, b int32) bool {
+	a, b = root(parent, a), root(parent, b)
+	if a == b {
+		return false
+	}
+	parent[max(a, b)] = min(a, b)
+	return true
+}
+
+func root(parent []int32, i int32) int32 {
+	for parent[i] != i {
+		parent[i] = parent[parent[i]]
+		i = parent[i]
+	}
+	return i
+}
+
+// faceFindings looks at the shape of each face.
+func (d *doctor) faceFindings(control *parallel.Control) error {
+	v := d.view
+	t := v.topology
+	if err := d.duplicates(control); err != nil {
+		return err
+	}
+	return d.collect(control, v.FaceCount(), func(_, begin, end int, found emit) {
+		for face := begin; face < end; face++ {
+			corners := t.faces[3*face:][:3]
+			x, y, z := at(v.positions, int(corners[0])), at(v.positions, int(corners[1])), at(v.positions, int(corners[2]))
+			a, b, c := y.minus(x), z.minus(x), z.minus(y)
+			longest := math.Sqrt(max(a.squared(), b.squared(), c.squared()))
+			area := a.cross(b).length()
+			number := int32(t.number(face))
+			switch {
+			case area <= noArea*math.Sqrt(a.squared())*math.Sqrt(b.squared()):
+				found(ZeroAreaFaces, number, 0)
+			case longest*longest > needle*area:
+				found(NeedleFaces, number, 0)
+			}
+		}
+	})
+}
+
+// duplicates finds faces of the same vertices as an earlier one: it sorts the
+// faces at their lowest vertex by the other two.
+func (d *doctor) duplicates(control *parallel.Control) error {
+	v := d.view
+	t := v.topology
+	most := t.maxCorners()
+	buffers, err := memory.Make[int32](d.scratch, most*int64(v.resources.Threads.Threads()))
+	if err != nil {
+		return err
+	}
+	repeated, err := memory.Make[uint8](d.scratch, int64(v.FaceCount()))
+	if err != nil {
+		return err
+	}
+	err = v.resources.Threads.Range(control, v.VertexCount(), blockRows, func(worker, begin, end int) error {
+		buffer := buffers[most*int64(worker):][:most]
+		for p := begin; p < end; p++ {
+			markDuplicates(t, p, buffer, repeated)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.collect(control, v.FaceCount(), func(_, begin, end int, found emit) {
+		for face := begin; face < end; face++ {
+			if repeated[face] != 0 {
+				found(DuplicateFaces, int32(t.number(face)), 0)
+			}
+		}
+	})
+}
+
+// markDuplicates sets repeated[f] for the faces whose lowest vertex is p and
+// whose other vertices are those of a lower face. buffer has room for the
+// corners at p.
+func markDuplicates(t *topology, p int, buffer []int32, repeated []uint8) {
+	corners := buffer[:0]
+	for _, corner := range t.cornersAt(p) {
+		if a, b := t.others(corner); int(a) > p && int(b) > p {
+			corners = append(corners, corner)
+		}
+	}
+	key := func(corner int32) uint64 {
+		a, b := t.others(corner)
+		return uint64(min(a, b))<<32 | uint64(max(a, b))
+	}
+	slices.SortFunc(corners, func(a, b int32) int { return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a, b)) })
+	for i := 1; i < len(corners); i++ {
+		if key(corners[i]) == key(corners[i-1]) {
+			repeated[corners[i]/3] = 1
+		}
+	}
+}
+
+// coincident finds vertices at the place of a lower one by sorting them.
+func (d *doctor) coincident(control *parallel.Control) error {
+	v := d.view
+	order, err := memory.Make[int32](d.scratch, int64(v.VertexCount()))
+	if err != nil {
+		return err
+	}
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		x, y := at(v.positions, int(a)), at(v.positions, int(b))
+		return cmp.Or(cmp.Compare(x.x, y.x), cmp.Compare(x.y, y.y), cmp.Compare(x.z, y.z), cmp.Compare(a, b))
+	})
+	repeated, err := memory.Make[uint8](d.scratch, int64(v.VertexCount()))
+	if err != nil {
+		return err
+	}
+	for i := 1; i < len(order); i++ {
+		if at(v.positions, int(order[i])) == at(v.positions, int(order[i-1])) {
+			repeated[order[i]] = 1
+		}
+	}
+	return d.collect(control, v.VertexCount(), func(_, begin, end int, found emit) {
+		for p := begin; p < end; p++ {
+			if repeated[p] != 0 {
+				found(CoincidentVertices, int32(p), 0)
+			}
+		}
+	})
+}
+
+// components counts the connected components of the faces.
+func (d *doctor) components(control *parallel.Control) error {
+	v := d.view
+	label, err := memory.Make[int32](d.scratch, int64(v.VertexCount()))
+	if err != nil {
+		return err
+	}
+	d.report.ComponentCount = v.connect(label) - int64(d.report.Count(IsolatedVertices))
+	return control.Stopped()
+}
+
+// connect sets label[p] to the lowest vertex of p's connected component and
+// returns the number of components.
+func (v *View) connect(label []int32) (components int64) {
+	for p := range label {
+		label[p] = int32(p)
+	}
+	components = int64(len(label))
+	edges := &v.topology.edges
+	for p := range label {
+		for _, q := range edges.of(p) {
+			if int(q) > p && unite(label, int32(p), q) {
+				components--
+			}
+		}
+	}
+	for p := range label {
+		label[p] = root(label, int32(p))
+	}
+	return components
+}
+
+// Components writes for each vertex the number of its connected component, in
+// the order of their lowest vertices, and returns how many there are. Isolated
+// vertices are components of their own.
+func (v *View) Components(labels []int32) int {
+	if len(labels) == 0 {
+		return 0
+	}
+	v.connect(labels)
+	count := int32(0)
+	for p, lowest := range labels {
+		if int(lowest) == p {
+			labels[p] = count
+			count++
+		} else {
+			labels[p] = labels[lowest] // already renumbered: lowest < p
+		}
+	}
+	return int(count)
+}
+
+// measure sums areas and lengths up.
+func (d *doctor) measure(control *parallel.Control) error {
+	v, r := d.view, d.report
+	undirected := int64(len(v.topology.edges.neighbors) / 2)
+	r.EulerCharacteristic = r.VertexCount - int64(r.Count(IsolatedVertices)) - undirected + r.FaceCount
+	unit := math.Ldexp(1, v.exponent)
+	for face := range v.FaceCount() {
+		corners := v.topology.faces[3*face:][:3]
+		x, y, z := at(v.positions, int(corners[0])), at(v.positions, int(corners[1])), at(v.positions, int(corners[2]))
+		r.Area += y.minus(x).cross(z.minus(x)).length() / 2
+	}
+	r.Area *= unit * unit
+	r.MinLength = math.Inf(1)
+	for p := range v.VertexCount() {
+		ring := v.edges.of(p)
+		if degree := int64(len(ring)); degree > 0 {
+			r.MaxDegree = max(r.MaxDegree, degree)
+			if r.MinDegree == 0 || degree < r.MinDegree {
+				r.MinDegree = degree
+			}
+		}
+		centre := at(v.positions, p)
+		for _, q := range ring {
+			length := at(v.positions, int(q)).minus(centre).length()
+			r.MinLength, r.MaxLength = min(r.MinLength, length), max(r.MaxLength, length)
+			r.MeanLength += length
+		}
+	}
+	if r.EdgeCount == 0 {
+		r.MinLength = 0
+		return control.Stopped()
+	}
+	r.MeanLength *= unit / float64(r.EdgeCount)
+	r.MinLength *= unit
+	r.MaxLength *= unit
+	return control.Stopped()
+}

@@ -1,0 +1,635 @@
+/* eman.h: the C interface of libeman, equivariant mesh attention networks.
+ *
+ * Copyright the libeman authors. Licensed under the Apache License 2.0.
+ *
+ * CONVENTIONS, which hold wherever a function does not say otherwise
+ *
+ * Status      Functions that can fail return an eman_status: EMAN_OK (0) or a
+ *             negative EMAN_E_... code. eman_last_error() then says what is
+ *             wrong and with which face, vertex or argument. On failure no
+ *             output is written, and objects are as they were.
+ *             Every function may fail with EMAN_E_INVALID_ARGUMENT (a NULL or
+ *             unusable argument, a handle of another kind), EMAN_E_NOMEM,
+ *             EMAN_E_FORKED or EMAN_E_INTERNAL; comments list other codes.
+ * Handles     eman_x_create gives an object to the caller, who returns it with
+ *             eman_x_free. Freeing NULL does nothing. An object may be freed
+ *             before those that it was made from, and after.
+ * Pointers    are borrowed for the call: nothing keeps a pointer of the
+ *             caller's after the function returns.
+ * Arrays      are passed as eman_view and eman_mutable_view: any strides, any
+ *             alignment. The caller allocates outputs. Nothing outside the
+ *             rows and columns of a view is read or written.
+ * Threads     All functions may be called from any thread at any time. Objects
+ *             may be used from many threads at once; eman_mesh_update waits
+ *             for other uses of its mesh. Freeing an object while another
+ *             thread uses it is an error of the caller.
+ * Options     Structs that may grow begin with struct_size. Fill them with
+ *             eman_x_options_init(&x, sizeof x), then set what differs.
+ * fork        After fork() without exec() the child cannot use the library:
+ *             each function returns EMAN_E_FORKED, and frees do nothing.
+ * Floating    The caller's floating-point environment (flush to zero, rounding)
+ * point       neither changes results nor is changed.
+ * Results     are the same bits for any number of threads.
+ *
+ * V is the number of vertices, F of faces, E of directed edges, P of relative
+ * powers. Sections (§) are those of "Equivariant Mesh Attention Networks",
+ * Basu et al., TMLR 2022.
+ */
+#ifndef EMAN_H
+#define EMAN_H
+
+#include <stdint.h>
+
+#define EMAN_VERSION_MAJOR 0
+#define EMAN_VERSION_MINOR 1
+#define EMAN_VERSION_PATCH 0
+#define EMAN_VERSION_STRING "0.1.0"
+
+/* The binary interface of this header. A library serves every program built
+ * with the same or a lower number and the same soname. */
+#define EMAN_ABI_VERSION 1
+
+#if defined(_WIN32) && !defined(EMAN_BUILDING)
+#define EMAN_API __declspec(dllimport)
+#else
+#define EMAN_API
+#endif
+
+#if defined(__GNUC__)
+#define EMAN_CHECK_RESULT __attribute__((warn_unused_result))
+#else
+#define EMAN_CHECK_RESULT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ status */
+
+/** What a function returns: EMAN_OK or one of the codes below. */
+typedef int32_t eman_status;
+
+#define EMAN_OK 0
+/* arguments */
+#define EMAN_E_INVALID_ARGUMENT (-100) /**< NULL, a wrong kind of handle, a value out of range */
+#define EMAN_E_BUFFER_TOO_SMALL (-101) /**< the message says how much is needed */
+#define EMAN_E_VERSION (-102)          /**< a struct has set fields that this library does not know */
+#define EMAN_E_UNSUPPORTED (-103)      /**< asked for what this build or processor lacks */
+/* data */
+#define EMAN_E_INVALID_MESH (-200)  /**< the message names the face or vertex */
+#define EMAN_E_INVALID_MODEL (-201) /**< the message names the field or tensor */
+/* resources */
+#define EMAN_E_NOMEM (-300) /**< the context's limit or the system's memory is exhausted */
+#define EMAN_E_IO (-301)    /**< a file could not be read or written */
+/* control */
+#define EMAN_E_CANCELLED (-400) /**< the caller's cancel word or progress function ended the call */
+#define EMAN_E_FORKED (-401)    /**< called in a child of fork() */
+/* faults of the library */
+#define EMAN_E_INTERNAL (-500) /**< a fault in the library; it can still be used */
+
+/**
+ * The name of a status, such as "EMAN_E_INVALID_MESH".
+ *
+ * @param status any number
+ * @return a static string, never NULL; "EMAN_E_UNKNOWN" for other numbers
+ * @since ABI 1
+ */
+EMAN_API const char *eman_status_name(eman_status status);
+
+/**
+ * What went wrong in this thread's last eman_ call, in words: for instance
+ * "face 812: vertex index 6890 is out of range [0, 6890)".
+ *
+ * @return UTF-8 text, never NULL, empty if the last call succeeded; valid
+ *         until this thread's next call of another eman_ function
+ * @since ABI 1
+ */
+EMAN_API const char *eman_last_error(void);
+
+/* ------------------------------------------------------------------ library */
+
+/** The library's version, 10000·major + 100·minor + patch. @since ABI 1 */
+EMAN_API int32_t eman_version(void);
+
+/** The library's version, such as "0.1.0"; a static string. @since ABI 1 */
+EMAN_API const char *eman_version_string(void);
+
+/** The library's EMAN_ABI_VERSION. @since ABI 1 */
+EMAN_API int32_t eman_abi_version(void);
+
+/**
+ * Facts about the library as a JSON object: version, abi_version, go_version,
+ * platform, instruction_set (what the automatic choice takes on this
+ * processor), threads (processors available).
+ *
+ * @param text      receives the NUL-terminated text; may be NULL if capacity is 0
+ * @param capacity  bytes at text
+ * @param length    receives the length of the text without its NUL, even when
+ *                  text is too small
+ * @return EMAN_E_BUFFER_TOO_SMALL if capacity ≤ the length
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_build_info(char *text, int64_t capacity, int64_t *length) EMAN_CHECK_RESULT;
+
+/**
+ * Returns unused memory to the system. The library otherwise keeps some for
+ * later calls. Takes milliseconds.
+ *
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trim(void);
+
+/* ------------------------------------------------------------------ arrays */
+
+/** The type of an array's elements. */
+typedef int32_t eman_dtype;
+#define EMAN_FLOAT32 1
+#define EMAN_FLOAT64 2
+#define EMAN_INT32 3
+#define EMAN_UINT32 4
+#define EMAN_INT64 5
+
+/**
+ * A two-dimensional array that is read: element (i, j) lies at
+ * data + i·row_stride + j·column_stride.
+ *
+ * Strides are in bytes and may be negative; a stride of 0 means packed
+ * (column_stride: the size of an element; row_stride: columns of those). data
+ * may be NULL if rows or columns is 0. A list is an array with one column.
+ */
+typedef struct eman_view {
+  const void *data;
+  int64_t rows;
+  int64_t columns;
+  int64_t row_stride;
+  int64_t column_stride;
+  eman_dtype dtype;
+  int32_t reserved; /**< 0 */
+} eman_view;
+
+/**
+ * A two-dimensional array that is written; as eman_view. It must have the
+ * columns that the function says and at least as many rows; more are left
+ * alone. Too few rows are EMAN_E_BUFFER_TOO_SMALL. Real results go to FLOAT32
+ * or FLOAT64, integer ones to INT32, UINT32 or INT64.
+ */
+typedef struct eman_mutable_view {
+  void *data;
+  int64_t rows;
+  int64_t columns;
+  int64_t row_stride;
+  int64_t column_stride;
+  eman_dtype dtype;
+  int32_t reserved; /**< 0 */
+} eman_mutable_view;
+
+/* ------------------------------------------------------------------ context */
+
+/** The threads, memory and log of a group of objects. */
+typedef struct eman_context eman_context;
+
+/** Instruction sets of the kernels. All give results within rounding of GENERIC. */
+typedef int32_t eman_instruction_set;
+#define EMAN_ISA_AUTO 0
+#define EMAN_ISA_GENERIC 1
+#define EMAN_ISA_AVX2 2
+#define EMAN_ISA_AVX512 3
+#define EMAN_ISA_NEON 4
+
+#define EMAN_LOG_ERROR 1
+#define EMAN_LOG_WARNING 2
+#define EMAN_LOG_INFO 3
+
+/** Receives a message on the thread whose call it concerns. */
+typedef void (*eman_log_function)(void *user, int32_t level, const char *message);
+
+typedef struct eman_context_options {
+  uint32_t struct_size;
+  int32_t threads;                      /**< 0: one for each processor; default 0 */
+  int64_t memory_limit;                 /**< bytes in large arrays, 0: no limit; default 0 */
+  eman_instruction_set instruction_set; /**< default EMAN_ISA_AUTO */
+  int32_t reserved;                     /**< 0 */
+  eman_log_function log;                /**< default NULL; gets the details of internal faults */
+  void *log_user;                       /**< passed to log */
+} eman_context_options;
+
+/**
+ * Fills options with the defaults.
+ *
+ * @param options      the struct
+ * @param struct_size  sizeof *options
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_context_options_init(eman_context_options *options, uint32_t struct_size);
+
+/**
+ * Makes a context. It starts no thread before work is given to it, and leaves
+ * the caller's threads alone.
+ *
+ * @param options  NULL for the defaults
+ * @param context  receives the context
+ * @return EMAN_E_UNSUPPORTED for an instruction set that the processor or this
+ *         build lacks
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_context_create(const eman_context_options *options, eman_context **context) EMAN_CHECK_RESULT;
+
+/**
+ * Frees a context. Objects made with it remain usable. @since ABI 1
+ */
+EMAN_API void eman_context_free(eman_context *context);
+
+/** What a context has and uses. */
+typedef struct eman_context_info {
+  uint32_t struct_size;                 /**< set by the caller */
+  int32_t threads;                      /**< threads that a call may use, the caller's among them */
+  eman_instruction_set instruction_set; /**< the one chosen, never AUTO */
+  int32_t reserved;
+  int64_t memory_used;  /**< bytes in large arrays of all its objects */
+  int64_t memory_peak;  /**< the most there have been */
+  int64_t memory_limit; /**< 0: none */
+} eman_context_info;
+
+/**
+ * Describes a context.
+ *
+ * @param context  the context
+ * @param info     struct_size must be set; receives the rest
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_context_describe(const eman_context *context, eman_context_info *info) EMAN_CHECK_RESULT;
+
+/** Called on the calling thread with the fraction done; non-zero cancels. */
+typedef int32_t (*eman_progress_function)(void *user, double fraction);
+
+/** How a long call is watched and stopped. */
+typedef struct eman_control {
+  uint32_t struct_size;
+  int32_t reserved;                 /**< 0 */
+  const volatile int32_t *cancel;   /**< polled; non-zero cancels; NULL: never */
+  eman_progress_function progress;  /**< NULL: none */
+  void *user;                       /**< passed to progress */
+} eman_control;
+
+/** Fills a control that watches nothing. @since ABI 1 */
+EMAN_API eman_status eman_control_init(eman_control *control, uint32_t struct_size);
+
+/* ------------------------------------------------------------------ mesh */
+
+/** A triangle mesh with its neighbours and frames (§3). */
+typedef struct eman_mesh eman_mesh;
+
+/* How face normals are weighted in a vertex normal. */
+#define EMAN_NORMALS_AREA 0  /**< by area (the paper) */
+#define EMAN_NORMALS_ANGLE 1 /**< by the angle at the vertex (the authors' code) */
+
+/* How the first axis of each vertex's frame is chosen. */
+#define EMAN_GAUGE_FIRST_NEIGHBOR 0 /**< towards the neighbour of lowest index */
+#define EMAN_GAUGE_RANDOM 1         /**< that, turned by an angle drawn from seed */
+#define EMAN_GAUGE_CUSTOM 2         /**< the caller's frames, their normals too */
+
+/* What becomes of a face that names a vertex twice. */
+#define EMAN_DEGENERATE_ERROR 0 /**< EMAN_E_INVALID_MESH */
+#define EMAN_DEGENERATE_DROP 1  /**< left out, and listed by eman_mesh_examine */
+
+typedef struct eman_mesh_options {
+  uint32_t struct_size;
+  int32_t normals;         /**< EMAN_NORMALS_...; default AREA */
+  int32_t gauge;           /**< EMAN_GAUGE_...; default FIRST_NEIGHBOR */
+  int32_t degenerate;      /**< EMAN_DEGENERATE_...; default ERROR */
+  uint64_t seed;           /**< of the random gauge; default 0 */
+  const eman_view *frames; /**< custom gauge: V×9 reals, rows e1, e2, n of each vertex; else NULL */
+} eman_mesh_options;
+
+/** Fills options with the defaults. @since ABI 1 */
+EMAN_API eman_status eman_mesh_options_init(eman_mesh_options *options, uint32_t struct_size);
+
+/**
+ * Builds a mesh. Time and memory are linear in its size; about 210 bytes a
+ * vertex are kept.
+ *
+ * Two vertices are neighbours if they share an edge of a face and do not
+ * coincide. Open, non-manifold and unoriented meshes, isolated vertices and
+ * faces without area are accepted; eman_mesh_examine reports them.
+ *
+ * @param context    the context
+ * @param positions  V×3 reals, any unit of length, copied
+ * @param faces      F×3 integers in [0, V), copied
+ * @param options    NULL for the defaults
+ * @param control    NULL for none
+ * @param mesh       receives the mesh
+ * @return EMAN_E_INVALID_MESH: a coordinate is not finite or beyond 1e300, an
+ *         index is out of range, a face names a vertex twice, a custom frame
+ *         is not orthonormal. EMAN_E_UNSUPPORTED: more than 2^31 − 1 vertices,
+ *         corners or directed edges. EMAN_E_CANCELLED.
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_create(eman_context *context, const eman_view *positions, const eman_view *faces,
+                                      const eman_mesh_options *options, const eman_control *control,
+                                      eman_mesh **mesh) EMAN_CHECK_RESULT;
+
+/** Frees a mesh. @since ABI 1 */
+EMAN_API void eman_mesh_free(eman_mesh *mesh);
+
+/**
+ * Moves the vertices of a mesh and keeps its faces and neighbours: for
+ * deforming meshes, several times faster than building anew. Waits until other
+ * threads have finished with the mesh.
+ *
+ * @param mesh       the mesh
+ * @param positions  V×3 reals, copied
+ * @param frames     V×9 reals for a mesh with the custom gauge, else NULL
+ * @return EMAN_E_INVALID_MESH as in eman_mesh_create
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_update(eman_mesh *mesh, const eman_view *positions,
+                                      const eman_view *frames) EMAN_CHECK_RESULT;
+
+/**
+ * The size of a mesh.
+ *
+ * @param mesh      the mesh
+ * @param vertices  receives V
+ * @param faces     receives F, without dropped faces
+ * @param edges     receives E: each pair of neighbours counts twice. It can
+ *                  change with eman_mesh_update where vertices coincide.
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_counts(const eman_mesh *mesh, int64_t *vertices, int64_t *faces,
+                                      int64_t *edges) EMAN_CHECK_RESULT;
+
+/** Copies the V×3 positions. @since ABI 1 */
+EMAN_API eman_status eman_mesh_positions(const eman_mesh *mesh, const eman_mutable_view *positions) EMAN_CHECK_RESULT;
+
+/** Copies the F×3 vertex indices of the faces that were kept. @since ABI 1 */
+EMAN_API eman_status eman_mesh_faces(const eman_mesh *mesh, const eman_mutable_view *faces) EMAN_CHECK_RESULT;
+
+/**
+ * The unit normals of the vertices (§3.2).
+ *
+ * @param mesh     the mesh
+ * @param normals  receives V×3 reals
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_vertex_normals(const eman_mesh *mesh, const eman_mutable_view *normals) EMAN_CHECK_RESULT;
+
+/**
+ * The gauges: an orthonormal right-handed frame of each vertex.
+ *
+ * @param mesh    the mesh
+ * @param frames  receives V×9 reals, rows e1, e2, n of each vertex
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_frames(const eman_mesh *mesh, const eman_mutable_view *frames) EMAN_CHECK_RESULT;
+
+/**
+ * The neighbours in compressed sparse rows: those of vertex p are
+ * indices[offsets[p]] … indices[offsets[p+1]−1], in increasing order. Directed
+ * edge e is the pair (p, indices[e]); messages go from the neighbour to p.
+ *
+ * @param mesh     the mesh
+ * @param offsets  receives (V+1)×1 integers
+ * @param indices  receives E×1 integers
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_neighbors(const eman_mesh *mesh, const eman_mutable_view *offsets,
+                                         const eman_mutable_view *indices) EMAN_CHECK_RESULT;
+
+/** For each directed edge the number of its reverse, E×1 integers. @since ABI 1 */
+EMAN_API eman_status eman_mesh_reverse_edges(const eman_mesh *mesh, const eman_mutable_view *edges) EMAN_CHECK_RESULT;
+
+/**
+ * The polar angle of each neighbour in the gauge of its vertex (the log map).
+ *
+ * @param mesh    the mesh
+ * @param angles  receives E×1 reals, radians in (−π, π]; 0 for a neighbour
+ *                straight above or below
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_edge_angles(const eman_mesh *mesh, const eman_mutable_view *angles) EMAN_CHECK_RESULT;
+
+/**
+ * The angle g of the parallel transport from each neighbour q to its vertex p:
+ * ρ(g) f_q are the coordinates at p of the feature f_q (§3.4).
+ *
+ * @param mesh    the mesh
+ * @param angles  receives E×1 reals, radians in (−π, π]
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_transport_angles(const eman_mesh *mesh,
+                                                const eman_mutable_view *angles) EMAN_CHECK_RESULT;
+
+/* What RelTan vectors are given in. */
+#define EMAN_SPACE_TANGENT 0 /**< two coordinates in the gauge of the vertex */
+#define EMAN_SPACE_AMBIENT 1 /**< vectors of space, three coordinates */
+
+typedef struct eman_reltan_options {
+  uint32_t struct_size;
+  int32_t space;       /**< EMAN_SPACE_...; default TANGENT */
+  double degree_power; /**< default 1.5 (app. B.1) */
+  double constant;     /**< default 1: the factor is 1/(constant·N^degree_power) */
+} eman_reltan_options;
+
+/** Fills options with the defaults. @since ABI 1 */
+EMAN_API eman_status eman_reltan_options_init(eman_reltan_options *options, uint32_t struct_size);
+
+/**
+ * Relative tangential features (§4): for each relative power r,
+ *
+ *   v_p(r) = N^(−3/2) π_p[ (Σ_q d/|d|^r)·(Σ_q |d|^(r−1)) ],   d = q − p,
+ *
+ * over the N neighbours q of p, π_p the projection on the tangent plane. They
+ * have no unit, turn with the mesh, and do not change under translation and
+ * scaling. 0 at an isolated vertex.
+ *
+ * @param mesh      the mesh
+ * @param powers    the relative powers r, finite
+ * @param count     P, from 1 to 64
+ * @param options   NULL for the defaults
+ * @param control   NULL for none
+ * @param features  receives V×2P reals (V×3P in ambient space): the vector of
+ *                  the first power, then that of the second, …
+ * @return EMAN_E_INVALID_MESH if a vector overflows (a huge power on a needle);
+ *         the message names the vertex. EMAN_E_CANCELLED. In both cases rows
+ *         of features may have been written.
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_reltan(const eman_mesh *mesh, const double *powers, int32_t count,
+                                      const eman_reltan_options *options, const eman_control *control,
+                                      const eman_mutable_view *features) EMAN_CHECK_RESULT;
+
+/**
+ * The features of Gauge Equivariant Transformers (app. G): ⟨p, n⟩, ⟨p, e1⟩,
+ * ⟨p, e2⟩. They have the unit of the positions and depend on the origin.
+ *
+ * @param mesh      the mesh
+ * @param features  receives V×3 reals; 0 at an isolated vertex
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_get_features(const eman_mesh *mesh, const eman_mutable_view *features) EMAN_CHECK_RESULT;
+
+/**
+ * The connected components.
+ *
+ * @param mesh    the mesh
+ * @param labels  receives V×1 integers: the number of each vertex's component,
+ *                in the order of their lowest vertices; an isolated vertex is
+ *                a component of its own
+ * @param count   receives the number of components
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_components(const eman_mesh *mesh, const eman_mutable_view *labels,
+                                          int64_t *count) EMAN_CHECK_RESULT;
+
+/* ------------------------------------------------------------------ mesh doctor */
+
+/** What the mesh doctor found in a mesh at the time of the call. */
+typedef struct eman_report eman_report;
+
+/** A kind of finding: vertices, faces (by the caller's numbers), or edges. */
+typedef int32_t eman_finding;
+#define EMAN_ISOLATED_VERTICES 0      /**< vertices of no face */
+#define EMAN_COINCIDENT_VERTICES 1    /**< at the place of a vertex with a lower index */
+#define EMAN_ZERO_NORMAL_VERTICES 2   /**< whose faces define no normal; they got a substitute */
+#define EMAN_NON_MANIFOLD_VERTICES 3  /**< whose faces do not form one fan */
+#define EMAN_BOUNDARY_EDGES 4         /**< of one face */
+#define EMAN_NON_MANIFOLD_EDGES 5     /**< of three faces or more */
+#define EMAN_INCONSISTENT_EDGES 6     /**< whose two faces are oriented against each other */
+#define EMAN_ZERO_LENGTH_EDGES 7      /**< between coincident vertices */
+#define EMAN_DROPPED_FACES 8          /**< left out as they name a vertex twice */
+#define EMAN_ZERO_AREA_FACES 9        /**< with their corners on a line */
+#define EMAN_NEEDLE_FACES 10          /**< more than 1000 times as long as high */
+#define EMAN_DUPLICATE_FACES 11       /**< of the same vertices as an earlier face */
+#define EMAN_FINDING_COUNT 12         /**< grows with the library */
+
+typedef struct eman_report_summary {
+  uint32_t struct_size; /**< set by the caller */
+  int32_t closed;       /**< 1: there are faces and no boundary edges */
+  int32_t manifold;     /**< 1: no non-manifold edge or vertex */
+  int32_t oriented;     /**< 1: no inconsistent edge */
+  int64_t vertex_count;
+  int64_t face_count;
+  int64_t edge_count;           /**< directed edges */
+  int64_t component_count;      /**< of the vertices that have faces */
+  int64_t euler_characteristic; /**< vertices − edges + faces, without isolated vertices */
+  int64_t min_degree;           /**< neighbours of a vertex that has any */
+  int64_t max_degree;
+  double area;       /**< in squared units of the positions */
+  double min_length; /**< of the edges, in units of the positions */
+  double mean_length;
+  double max_length;
+} eman_report_summary;
+
+/**
+ * Examines a mesh: the mesh doctor. Linear but for sorting.
+ *
+ * @param mesh     the mesh
+ * @param control  NULL for none
+ * @param report   receives the report, to be freed with eman_report_free
+ * @return EMAN_E_CANCELLED
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_examine(const eman_mesh *mesh, const eman_control *control,
+                                       eman_report **report) EMAN_CHECK_RESULT;
+
+/** Frees a report. @since ABI 1 */
+EMAN_API void eman_report_free(eman_report *report);
+
+/**
+ * The sizes and judgements of a report.
+ *
+ * @param report   the report
+ * @param summary  struct_size must be set; receives the rest
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_report_summarize(const eman_report *report, eman_report_summary *summary) EMAN_CHECK_RESULT;
+
+/**
+ * How many elements a finding has.
+ *
+ * @param report   the report
+ * @param finding  EMAN_ISOLATED_VERTICES …
+ * @param count    receives the number of vertices, edges or faces
+ * @param width    receives the indices of each: 2 for edges (the lower vertex
+ *                 first), else 1
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_report_count(const eman_report *report, eman_finding finding, int64_t *count,
+                                       int32_t *width) EMAN_CHECK_RESULT;
+
+/**
+ * The elements of a finding, in increasing order.
+ *
+ * @param report   the report
+ * @param finding  EMAN_ISOLATED_VERTICES …
+ * @param indices  receives count×width integers (eman_report_count)
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_report_indices(const eman_report *report, eman_finding finding,
+                                         const eman_mutable_view *indices) EMAN_CHECK_RESULT;
+
+/** The name of a finding, such as "boundary_edges"; "unknown" for other numbers. @since ABI 1 */
+EMAN_API const char *eman_finding_name(eman_finding finding);
+
+/* ------------------------------------------------------------------ transformations (§3.5) */
+
+/**
+ * A copy of a mesh with each frame turned about its normal. It has the custom
+ * gauge and shares memory with the original. The coordinates z_n of a feature
+ * at p become exp(−i·n·angles[p])·z_n.
+ *
+ * @param mesh     the mesh
+ * @param angles   V×1 reals, radians
+ * @param changed  receives the new mesh
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_change_gauge(const eman_mesh *mesh, const eman_view *angles,
+                                            eman_mesh **changed) EMAN_CHECK_RESULT;
+
+/**
+ * A copy of a mesh moved by x ↦ scale·R·x + translation. Custom frames turn
+ * with it; other gauges are chosen anew by their rule. Vectors in ambient
+ * space turn by R, tangent coordinates stay.
+ *
+ * @param mesh         the mesh
+ * @param rotation     nine numbers, R row by row
+ * @param translation  three numbers, in the unit of the positions
+ * @param scale        positive
+ * @param moved        receives the new mesh
+ * @return EMAN_E_INVALID_MESH if a coordinate overflows
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_transform(const eman_mesh *mesh, const double *rotation, const double *translation,
+                                         double scale, eman_mesh **moved) EMAN_CHECK_RESULT;
+
+/**
+ * A renumbered copy of a mesh: vertex i is vertex_order[i] of the original,
+ * face i is face_order[i], beginning at that face's corner corner_shift[i].
+ * Custom frames move with their vertices; other gauges are chosen anew.
+ *
+ * @param mesh          the mesh
+ * @param vertex_order  V×1 integers, a permutation of 0 … V−1
+ * @param face_order    F×1 integers, a permutation of 0 … F−1; NULL: as it was
+ * @param corner_shift  F×1 integers, 0, 1 or 2; NULL: all 0
+ * @param permuted      receives the new mesh
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_mesh_permute(const eman_mesh *mesh, const eman_view *vertex_order,
+                                       const eman_view *face_order, const eman_view *corner_shift,
+                                       eman_mesh **permuted) EMAN_CHECK_RESULT;
+
+/** Independent uniform angles in [−π, π), n×1 reals, determined by seed. @since ABI 1 */
+EMAN_API eman_status eman_random_angles(uint64_t seed, const eman_mutable_view *angles) EMAN_CHECK_RESULT;
+
+/** A uniform rotation matrix, nine numbers row by row, determined by seed. @since ABI 1 */
+EMAN_API eman_status eman_random_rotation(uint64_t seed, double *rotation) EMAN_CHECK_RESULT;
+
+/** A random order of 0 … n−1, n×1 integers, determined by seed. @since ABI 1 */
+EMAN_API eman_status eman_random_permutation(uint64_t seed, const eman_mutable_view *order) EMAN_CHECK_RESULT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
