@@ -24,7 +24,7 @@ _CPU_DEVICES = (1, 3)  # DLPack: kDLCPU, kDLCUDAHost
 
 
 def array(source: Any, name: str) -> Array:
-    """Any array-like as a numpy array: buffers, ``__array_interface__``, ``__array__``, DLPack on the CPU, sequences."""
+    """Any array-like as a numpy array: buffers, ``__array_interface__``, ``__array__``, CPU DLPack, sequences."""
     if isinstance(source, np.ndarray):
         return source
     if hasattr(source, "__dlpack__") and not any(

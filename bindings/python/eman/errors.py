@@ -76,7 +76,7 @@ class ForkedError(EmanError, RuntimeError):
 
 
 class UnsupportedError(EmanError, NotImplementedError):
-    """This build or this processor lacks what was asked for, or the mesh is too large."""
+    """What was asked for is lacking in this build or processor, or the mesh is too large."""
 
     status = "EMAN_E_UNSUPPORTED"
 

@@ -79,7 +79,8 @@ class Mesh:
     Examples
     --------
     >>> import eman
-    >>> tetrahedron = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> tetrahedron = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
     >>> tetrahedron
     Mesh(vertices=4, faces=4, edges=12)
     >>> tetrahedron.reltan(powers=(0.5, 0.7)).shape

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RenderingError", "plot_scalars", "plot_tangents"]
+__all__ = ["RenderingError", "export_ply", "plot_scalars", "plot_tangents"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -165,6 +165,52 @@ def plot_tangents(
     )
 
 
+def export_ply(
+    mesh: Any,
+    values: npt.ArrayLike,
+    path: PathLike,
+    *,
+    name: str = "value",
+    colormap: Optional[str] = None,
+    limits: Optional[tuple[float, float]] = None,
+    log: Optional[bool] = None,
+) -> Path:
+    """Write a binary PLY file with vertex colours, and with the values as a vertex property.
+
+    Parameters
+    ----------
+    mesh, values, colormap, limits, log
+        As for `plot_scalars`; the colours are the same.
+    path : path
+        The PLY file to write.
+    name : str
+        Of the vertex property.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit.
+    ImportError
+        If trimesh or matplotlib is missing.
+    """
+    import trimesh
+
+    points, triangles, scalars = _checked(mesh, values)
+    colours, _, _ = _colours(scalars, colormap, limits, log)
+    bytes_ = np.concatenate([np.round(255 * colours), np.full((len(colours), 1), 255)], axis=1).astype(np.uint8)
+    surface = trimesh.Trimesh(
+        points, triangles, vertex_colors=bytes_, vertex_attributes={name: scalars.astype(np.float32)}, process=False
+    )
+    target = Path(path)
+    target.write_bytes(trimesh.exchange.ply.export_ply(surface))
+    return target
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # What to draw
 # ---------------------------------------------------------------------------------------------------------------------
@@ -225,16 +271,9 @@ def _picture(
 ) -> Path:
     if renderer not in ("auto", "pyvista", "matplotlib"):
         raise ValueError(f"renderer must be 'auto', 'pyvista' or 'matplotlib', got {renderer!r}")
-    vertices, faces = mesh if isinstance(mesh, tuple) else (mesh.vertices, mesh.faces)
-    points = np.asarray(vertices, np.float64)
-    triangles = np.asarray(faces, np.int64)
-    scalars = np.asarray(values, np.float64)
-    if points.ndim != 2 or points.shape[1] != 3 or triangles.ndim != 2 or triangles.shape[1] != 3:
-        raise ValueError(f"expected vertices (V, 3) and faces (F, 3), got {points.shape} and {triangles.shape}")
+    points, triangles, scalars = _checked(mesh, values)
     if len(triangles) == 0:
         raise ValueError("a mesh without faces cannot be drawn")
-    if scalars.shape != (len(points),):
-        raise ValueError(f"values must have shape ({len(points)},), one per vertex, got {scalars.shape}")
     if field is not None and len(field[0]) != len(points):
         raise ValueError(f"vectors must have shape ({len(points)}, 3), one per vertex, got {field[0].shape}")
 
@@ -243,7 +282,7 @@ def _picture(
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
-    mappable, extend = _colour_scale(scalars, colormap, limits, log)
+    colours, mappable, extend = _colours(scalars, colormap, limits, log)
     dpi = 160
     if size is None:
         wide, high = _extent(points, triangles, camera)
@@ -254,8 +293,6 @@ def _picture(
     axes = figure.add_axes((0.01, 0.01, 0.85, top - 0.01))
     axes.set_axis_off()
     pixels = (round(0.85 * size[0]), round((top - 0.01) * size[1]))
-    colours = np.asarray(mappable.to_rgba(scalars))[:, :3]
-    colours[~np.isfinite(scalars)] = _MISSING
     scene = _compose(points, triangles, colours, field, camera, pixels)
     image = None
     if renderer == "pyvista" or (renderer == "auto" and importlib.util.find_spec("pyvista") is not None):
@@ -282,6 +319,29 @@ def _picture(
     target = Path(path)
     figure.savefig(target, dpi=dpi, facecolor=_PAPER, format="png")
     return target
+
+
+def _checked(mesh: Any, values: npt.ArrayLike) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Vertices, faces and values of shapes that fit together."""
+    vertices, faces = mesh if isinstance(mesh, tuple) else (mesh.vertices, mesh.faces)
+    points = np.asarray(vertices, np.float64)
+    triangles = np.asarray(faces, np.int64)
+    scalars = np.asarray(values, np.float64)
+    if points.ndim != 2 or points.shape[1] != 3 or triangles.ndim != 2 or triangles.shape[1] != 3:
+        raise ValueError(f"expected vertices (V, 3) and faces (F, 3), got {points.shape} and {triangles.shape}")
+    if scalars.shape != (len(points),):
+        raise ValueError(f"values must have shape ({len(points)},), one per vertex, got {scalars.shape}")
+    return points, triangles, scalars
+
+
+def _colours(
+    scalars: FloatArray, colormap: Optional[str], limits: Optional[tuple[float, float]], log: Optional[bool]
+) -> tuple[FloatArray, Any, str]:
+    """Colours (V, 3) in 0..1, and what the colour bar needs: a ScalarMappable and its open ends."""
+    mappable, extend = _colour_scale(scalars, colormap, limits, log)
+    colours = np.asarray(mappable.to_rgba(scalars), np.float64)[:, :3]
+    colours[~np.isfinite(scalars)] = _MISSING
+    return colours, mappable, extend
 
 
 def _plain(value: float, _: Any) -> str:
