@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Optional
 
@@ -51,6 +53,9 @@ def read_mesh(path: Any, weld: Optional[bool]) -> tuple[Array, Array]:
                 raise
             reasons.append(f"{name}: {_first_line(error)}")
             continue
+        if len(vertices) == 0:
+            reasons.append(f"{name} finds no vertices in it")
+            continue
         if weld or (weld is None and target.suffix.lower() in _SOUPS):
             vertices, faces = weld_vertices(vertices, faces)
         return vertices, faces
@@ -67,10 +72,12 @@ def _read_with_trimesh(path: Path) -> tuple[Array, Array]:
 
     # Unless told otherwise, trimesh merges and reorders vertices.
     options = {"process": False, "maintain_order": True}
-    if hasattr(trimesh, "load_mesh"):
-        mesh = trimesh.load_mesh(str(path), **options)
-    else:
-        mesh = trimesh.load(str(path), force="mesh", **options)
+    if path.suffix.lower() == ".obj":
+        options["skip_materials"] = True  # textures it may not find
+    load = trimesh.load_mesh if hasattr(trimesh, "load_mesh") else functools.partial(trimesh.load, force="mesh")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module="trimesh")  # about texture coordinates
+        mesh = load(str(path), **options)
     if not hasattr(mesh, "faces"):
         raise ValueError("it holds no triangles")
     return _arrays.mesh_arrays(np.asarray(mesh.vertices), np.asarray(mesh.faces))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Callable, Optional
 
@@ -20,13 +21,14 @@ class Handle:
     no longer exists; the library refuses every call there, so nothing is to be guarded.
     """
 
-    __slots__ = ("__weakref__", "_address", "_closed", "_free", "_kind", "_lock", "_users")
+    __slots__ = ("_address", "_closed", "_exclusive", "_free", "_kind", "_lock", "_users")
 
     def __init__(self, address: ctypes.c_void_p, free: Callable[[Any], None], kind: str) -> None:
         self._address = address
         self._free = free
         self._kind = kind
         self._lock = threading.Lock()
+        self._exclusive = threading.Lock()
         self._users = 0
         self._closed = False
 
@@ -52,6 +54,10 @@ class Handle:
             last = self._closed and self._users == 0
         if last:
             self._free(self._address)
+
+    def exclusive(self) -> AbstractContextManager[object]:
+        """A context in which only one thread is at a time, for calls that must not interleave."""
+        return nullcontext() if _loader.forked() else self._exclusive
 
     def close(self) -> None:
         """Free the object, or let its last user do so; closing twice does nothing."""

@@ -26,6 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 
 #: From this many faces on a call is made so that Ctrl-C can end it; below it takes a few hundredths of a second.
 _LONG = 100_000
+_MAX_POWERS = 64
 
 
 class Mesh:
@@ -230,18 +231,11 @@ class Mesh:
             _capi.check(function(handle, ctypes.byref(target)))
 
     def _per_edge(self, function: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """An (E,) array; asked for again if another thread's `update` changes E meanwhile."""
-        while True:
-            edges = self._counts()[2]
-            result = np.empty(edges, dtype)
-            target = _arrays.mutable_view(result)
-            with self._handle as handle:
-                status = function(handle, ctypes.byref(target))
-                message = _capi.last_error() if status != _capi.OK else ""
-            if self._counts()[2] == edges:
-                if status != _capi.OK:
-                    _capi.fail(status, message)
-                return result
+        """An (E,) array; `update`, which may change E, has to wait meanwhile."""
+        with self._handle.exclusive():
+            result = np.empty(self._counts()[2], dtype)
+            self._fill(function, result)
+        return result
 
     @property
     def vertices(self) -> FloatArray:
@@ -363,6 +357,8 @@ class Mesh:
         exponents = np.ascontiguousarray(
             np.atleast_1d(_arrays.reals(np.atleast_1d(powers), "powers", None)), np.float64
         )
+        if not 1 <= len(exponents) <= _MAX_POWERS:
+            raise InvalidArgumentError(f"powers must be 1 to {_MAX_POWERS} numbers, got {len(exponents)}")
         width = 3 if choice(space, "space", _capi.SPACES) else 2
         options = _capi.RelTanOptions(
             struct_size=ctypes.sizeof(_capi.RelTanOptions),
@@ -439,7 +435,7 @@ class Mesh:
         if frames is not None:
             rows = _frame_rows(frames)
             frame_view = _arrays.view(rows)
-        with self._handle as handle:
+        with self._handle.exclusive(), self._handle as handle:
             _capi.check(
                 _capi.library().eman_mesh_update(
                     handle, ctypes.byref(position_view), None if frame_view is None else ctypes.byref(frame_view)

@@ -121,15 +121,21 @@ class Report(Mapping[str, IndexArray]):
         ]
         for name, indices in self._findings.items():
             if len(indices):
-                some = ", ".join(
-                    str(item) if np.ndim(item) == 0 else "-".join(map(str, item)) for item in indices[:_SHOWN].tolist()
-                )
+                some = ", ".join("-".join(map(str, np.atleast_1d(item))) for item in indices[:_SHOWN])
                 more = ", ..." if len(indices) > _SHOWN else ""
-                meaning = _MEANINGS.get(name, "")
-                lines.append(
-                    f"{len(indices):>9,} {name.replace('_', ' ')}: {some}{more}"
-                    + (f"\n{'':10}({meaning})" if meaning else "")
-                )
+                lines.append(f"{len(indices):>9,} {_spelled(name, len(indices))}: {some}{more}")
+                if name in _MEANINGS:  # a newer library may find more
+                    lines.append(f"{'':10}({_MEANINGS[name]})")
         if self.clean:
             lines.append("nothing to mend")
         return "\n".join(lines)
+
+
+def _spelled(finding: str, count: int) -> str:
+    """The finding in words, in the singular if there is one."""
+    words = finding.replace("_", " ")
+    if count > 1:
+        return words
+    for plural, singular in (("vertices", "vertex"), ("edges", "edge"), ("faces", "face")):
+        words = words.replace(plural, singular)
+    return words
