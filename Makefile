@@ -3,37 +3,111 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := library
+.DELETE_ON_ERROR:
 
 BUILD   := build
 PREFIX  ?= /usr/local
 DESTDIR ?=
 PYTHON  ?= python3
-CC      ?= cc
-CXX     ?= c++
+MESH    ?=
 
-VERSION := $(shell sed -n 's/^#define EMAN_VERSION_STRING "\(.*\)"/\1/p' include/eman.h)
-ABI     := $(shell sed -n 's/^#define EMAN_ABI_VERSION \([0-9]*\)/\1/p' include/eman.h)
+VERSION := $(shell sed -n 's/^\#define EMAN_VERSION_STRING "\(.*\)"/\1/p' include/eman.h)
+ABI     := $(shell sed -n 's/^\#define EMAN_ABI_VERSION \([0-9]*\)/\1/p' include/eman.h)
 
-VENV     := $(BUILD)/venv
-PY       := $(VENV)/bin/python
-LIBRARY  := $(BUILD)/libeman.so
-SONAME   := libeman.so.$(ABI)
+VENV    := $(BUILD)/venv
+PY      := $(VENV)/bin/python
+LIBRARY := $(BUILD)/libeman.so
+SONAME  := libeman.so.$(ABI)
 
 GO_SOURCES := $(shell find capi core geometry simd -name '*.go' -o -name '*.s' -o -name '*.c' -o -name '*.h') \
               go.mod go.sum include/eman.h capi/exports.map
+C_SOURCES  := $(shell find include capi tests -name '*.c' -o -name '*.h' -o -name '*.hpp' -o -name '*.cpp')
 
+# Every public name is listed; nothing else leaves the library. nodelete, as a
+# Go runtime cannot be unloaded.
 LINK := -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/capi/exports.map \
         -Wl,-z,now -Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete
+GO_BUILD := CGO_ENABLED=1 GOAMD64=v1 go build -buildmode=c-shared -trimpath
 
-.PHONY: help library
+STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: library help
+library: $(LIBRARY) ## The shared library, build/libeman.so (the default)
+
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-library: $(LIBRARY) ## The shared library, build/libeman.so (the default)
-
 $(LIBRARY): $(GO_SOURCES)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 GOAMD64=v1 go build -buildmode=c-shared -trimpath \
-	  -ldflags "-s -w -extldflags '$(LINK)'" -o $@ ./capi
+	$(GO_BUILD) -ldflags "-s -w -extldflags '$(LINK)'" -o $@ ./capi
 	@rm -f $(BUILD)/libeman.h
 	@ln -sf libeman.so $(BUILD)/$(SONAME)
+
+# ------------------------------------------------------------------ Python
+
+# An environment of the project's own; the package is installed in place.
+$(VENV)/stamp: tests/requirements.txt bindings/python/pyproject.toml
+	@echo "making a Python environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install -q --disable-pip-version-check -r tests/requirements.txt
+	@$(PY) -m pip install -q --disable-pip-version-check -e 'bindings/python[all]'
+	@touch $@
+
+.PHONY: python demo
+python: $(LIBRARY) $(VENV)/stamp ## An environment, build/venv, in which `import eman` works
+	@$(PY) -c 'import eman; print("eman", eman.build_info()["version"], "is importable in $(VENV)")'
+
+demo: python rendering ## The main job on a mesh of its own, or on MESH=path
+	$(PY) -m eman.demo --output $(BUILD)/demo $(if $(MESH),--mesh '$(MESH)')
+
+# ------------------------------------------------------------------ tests
+
+.PHONY: test lint test-go test-interface test-python rendering tools
+test: lint test-go test-interface test-python ## Everything that CI runs
+
+rendering:
+	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
+
+tools: rendering
+	@tests/scripts/need.sh binutils valgrind
+
+lint: $(VENV)/stamp ## Formatting and static analysis
+	@echo "gofmt, go vet, staticcheck"
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	@go vet ./...
+	@$(STATICCHECK) ./...
+	@echo "clang-format, ruff, mypy"
+	@$(VENV)/bin/clang-format --dry-run -Werror $(C_SOURCES)
+	@$(VENV)/bin/ruff check -q bindings tests
+	@$(VENV)/bin/ruff format -q --check bindings tests
+	@$(VENV)/bin/mypy bindings/python/eman
+
+test-go: ## Go tests, and once more under the race detector
+	go test ./...
+	go test -race -short ./geometry/... ./core/... ./simd/...
+
+test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
+	$(PY) -m pytest -q tests
+
+test-python: library $(VENV)/stamp rendering ## The Python package
+	$(PY) -m pytest -q bindings/python/tests
+
+# ------------------------------------------------------------------ benchmarks
+
+.PHONY: bench
+bench: library $(VENV)/stamp ## Tables of time and memory, beside numpy in the same run
+	go test ./geometry ./simd ./core -run '^$$' -bench . -benchtime 200ms
+	$(PY) tests/bench/geometry.py
+
+# ------------------------------------------------------------------ installation
+
+.PHONY: install clean
+install: library ## Library and header into PREFIX
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/libeman.so.$(ABI).$(VERSION)
+	ln -sf libeman.so.$(ABI).$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libeman.so
+	install -m 644 include/eman.h include/eman.hpp $(DESTDIR)$(PREFIX)/include/
+
+clean: ## Removes build/
+	rm -rf $(BUILD)

@@ -120,7 +120,8 @@ const char *eman_last_error(void) {
 
 const char *eman_status_name(eman_status status) {
   switch (status) {
-#define NAME(code) case code: return #code
+#define NAME(code) \
+  case code: return #code
     NAME(EMAN_OK);
     NAME(EMAN_E_INVALID_ARGUMENT);
     NAME(EMAN_E_BUFFER_TOO_SMALL);
@@ -140,16 +141,14 @@ const char *eman_status_name(eman_status status) {
 
 const char *eman_finding_name(eman_finding finding) {
   static const char *const names[EMAN_FINDING_COUNT] = {
-      "isolated_vertices",  "coincident_vertices", "zero_normal_vertices", "non_manifold_vertices",
-      "boundary_edges",     "non_manifold_edges",  "inconsistent_edges",   "zero_length_edges",
-      "dropped_faces",      "zero_area_faces",     "needle_faces",         "duplicate_faces",
+      "isolated_vertices", "coincident_vertices", "zero_normal_vertices", "non_manifold_vertices",
+      "boundary_edges",    "non_manifold_edges",  "inconsistent_edges",   "zero_length_edges",
+      "dropped_faces",     "zero_area_faces",     "needle_faces",         "duplicate_faces",
   };
   return finding >= 0 && finding < EMAN_FINDING_COUNT ? names[finding] : "unknown";
 }
 
-int32_t eman_version(void) {
-  return 10000 * EMAN_VERSION_MAJOR + 100 * EMAN_VERSION_MINOR + EMAN_VERSION_PATCH;
-}
+int32_t eman_version(void) { return 10000 * EMAN_VERSION_MAJOR + 100 * EMAN_VERSION_MINOR + EMAN_VERSION_PATCH; }
 const char *eman_version_string(void) { return EMAN_VERSION_STRING; }
 int32_t eman_abi_version(void) { return EMAN_ABI_VERSION; }
 
@@ -205,17 +204,17 @@ static eman_status refuse_pointer(emango_error *error, const volatile void *poin
 }
 
 /* First statements of a public function. */
-#define ENTER()                                                                                       \
-  emango_error *error = own_error();                                                                  \
-  if (error == NULL) return EMAN_E_NOMEM;                                                             \
-  error->text[0] = 0;                                                                                 \
+#define ENTER()                           \
+  emango_error *error = own_error();      \
+  if (error == NULL) return EMAN_E_NOMEM; \
+  error->text[0] = 0;                     \
   if (forked) return fail(error, EMAN_E_FORKED, "the library cannot be used in a child of fork()")
-#define NEED(pointer)                                                          \
-  do {                                                                         \
+#define NEED(pointer)                                                         \
+  do {                                                                        \
     if (unusable(pointer)) return refuse_pointer(error, (pointer), #pointer); \
   } while (0)
-#define NULLABLE(pointer)                                                                            \
-  do {                                                                                               \
+#define NULLABLE(pointer)                                                                          \
+  do {                                                                                             \
     if ((pointer) != NULL && unusable(pointer)) return refuse_pointer(error, (pointer), #pointer); \
   } while (0)
 /* The call itself, as the last statement. */
@@ -274,25 +273,26 @@ void emango_call_log(uintptr_t log, uintptr_t user, int32_t level, const char *m
 /* Copies defaults into a caller's struct of possibly another version's size. */
 static eman_status init_options(emango_error *error, void *options, uint32_t given, const void *defaults,
                                 uint32_t known) {
-  if (given < sizeof(uint32_t)) return fail(error, EMAN_E_INVALID_ARGUMENT, "struct_size is smaller than its own field");
+  if (given < sizeof(uint32_t))
+    return fail(error, EMAN_E_INVALID_ARGUMENT, "struct_size is smaller than its own field");
   memset(options, 0, given);
   memcpy(options, defaults, given < known ? given : known);
   memcpy(options, &given, sizeof given);
   return EMAN_OK;
 }
 
-#define DEFINE_INIT(function, type, ...)                                 \
-  eman_status function(type *options, uint32_t struct_size) {            \
-    ENTER();                                                             \
-    NEED(options);                                                       \
-    const type defaults = {__VA_ARGS__};                                 \
-    return init_options(error, options, struct_size, &defaults, sizeof defaults); \
+#define DEFINE_INIT(function, type, name, ...)                                 \
+  eman_status function(type *name, uint32_t struct_size) {                     \
+    ENTER();                                                                   \
+    NEED(name);                                                                \
+    const type defaults = {__VA_ARGS__};                                       \
+    return init_options(error, name, struct_size, &defaults, sizeof defaults); \
   }
 
-DEFINE_INIT(eman_context_options_init, eman_context_options, 0)
-DEFINE_INIT(eman_control_init, eman_control, 0)
-DEFINE_INIT(eman_mesh_options_init, eman_mesh_options, 0)
-DEFINE_INIT(eman_reltan_options_init, eman_reltan_options, .degree_power = 1.5, .constant = 1)
+DEFINE_INIT(eman_context_options_init, eman_context_options, options, 0)
+DEFINE_INIT(eman_control_init, eman_control, control, 0)
+DEFINE_INIT(eman_mesh_options_init, eman_mesh_options, options, 0)
+DEFINE_INIT(eman_reltan_options_init, eman_reltan_options, options, .degree_power = 1.5, .constant = 1)
 
 /* ------------------------------------------------------------------ library */
 
@@ -361,12 +361,12 @@ eman_status eman_mesh_counts(const eman_mesh *mesh, int64_t *vertices, int64_t *
 }
 
 /* A function that writes one array of a mesh. */
-#define DEFINE_MESH_OUTPUT(function, go_function, name)                                  \
-  eman_status function(const eman_mesh *mesh, const eman_mutable_view *name) {           \
-    ENTER();                                                                             \
-    NEED(mesh);                                                                          \
-    NEED(name);                                                                          \
-    CALL(go_function((eman_mesh *)mesh, (eman_mutable_view *)name, error));        \
+#define DEFINE_MESH_OUTPUT(function, go_function, name)                        \
+  eman_status function(const eman_mesh *mesh, const eman_mutable_view *name) { \
+    ENTER();                                                                   \
+    NEED(mesh);                                                                \
+    NEED(name);                                                                \
+    CALL(go_function((eman_mesh *)mesh, (eman_mutable_view *)name, error));    \
   }
 
 DEFINE_MESH_OUTPUT(eman_mesh_positions, emango_mesh_positions, positions)
@@ -384,8 +384,7 @@ eman_status eman_mesh_neighbors(const eman_mesh *mesh, const eman_mutable_view *
   NEED(mesh);
   NEED(offsets);
   NEED(indices);
-  CALL(emango_mesh_neighbors((eman_mesh *)mesh, (eman_mutable_view *)offsets, (eman_mutable_view *)indices,
-                             error));
+  CALL(emango_mesh_neighbors((eman_mesh *)mesh, (eman_mutable_view *)offsets, (eman_mutable_view *)indices, error));
 }
 
 eman_status eman_mesh_reltan(const eman_mesh *mesh, const double *powers, int32_t count,
@@ -453,15 +452,14 @@ eman_status eman_mesh_change_gauge(const eman_mesh *mesh, const eman_view *angle
   CALL(emango_mesh_change_gauge((eman_mesh *)mesh, (eman_view *)angles, changed, error));
 }
 
-eman_status eman_mesh_transform(const eman_mesh *mesh, const double *rotation, const double *translation,
-                                double scale, eman_mesh **moved) {
+eman_status eman_mesh_transform(const eman_mesh *mesh, const double *rotation, const double *translation, double scale,
+                                eman_mesh **moved) {
   ENTER();
   NEED(mesh);
   NEED(rotation);
   NEED(translation);
   NEED(moved);
-  CALL(emango_mesh_transform((eman_mesh *)mesh, (double *)rotation, (double *)translation, scale, moved,
-                             error));
+  CALL(emango_mesh_transform((eman_mesh *)mesh, (double *)rotation, (double *)translation, scale, moved, error));
 }
 
 eman_status eman_mesh_permute(const eman_mesh *mesh, const eman_view *vertex_order, const eman_view *face_order,

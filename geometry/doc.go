@@ -36,7 +36,8 @@
 //   - A neighbour straight above or below along the normal has no angle:
 //     e^{ikθ} = 0 for k ≥ 1, which keeps every layer exactly equivariant.
 //   - Between opposite normals the minimal rotation is not unique; the transport
-//     is then the identity.
+//     is then the half-turn about the tangent line normal to the edge, which
+//     needs no gauge either.
 //   - Boundaries, non-manifold edges and vertices, inconsistent orientation,
 //     several components and duplicate faces are accepted as they are.
 //

@@ -12,7 +12,7 @@ import (
 // and the distance |q−p|. Nil slices are left out.
 type EdgeGeometry[T float32 | float64] struct {
 	CosAngle, SinAngle         []T // both 0 where q−p has no tangent projection
-	CosTransport, SinTransport []T
+	CosTransport, SinTransport []T // both 0 between opposite normals along such an edge
 	Length                     []T // in units of 2^Exponent of the mesh's unit
 }
 
@@ -33,7 +33,7 @@ func Edges[T float32 | float64](v *View, out EdgeGeometry[T], control *parallel.
 				}
 				if out.CosTransport != nil {
 					row := v.frames[9*q : 9*q+9 : 9*q+9]
-					cos, sin := transport(&gauge, vec3{row[0], row[1], row[2]}, vec3{row[6], row[7], row[8]})
+					cos, sin := transport(&gauge, vec3{row[0], row[1], row[2]}, vec3{row[6], row[7], row[8]}, d)
 					out.CosTransport[e], out.SinTransport[e] = T(cos), T(sin)
 				}
 				if out.Length != nil {
@@ -61,27 +61,41 @@ func logMap(gauge *frame, d vec3) (cos, sin float64) {
 const opposite = 0x1p-44
 
 // transport is (cos g, sin g) of the transport R from the tangent plane at q,
-// with first axis e1 and normal n, to that at p: the minimal rotation that
-// takes n to n_p. For v ⟂ n,
+// with first axis e1 and normal n, to that at p, where d = q−p: the minimal
+// rotation that takes n to n_p. For v ⟂ n,
 //
 //	R v = v − (n_p·v)/(1 + n_p·n) (n_p + n),
 //
 // so R e1 has the coordinates cos g, sin g in the gauge of p. With these,
 // ρ(g) f_q are the coordinates of q's feature at p (§3.4; the sign is that of
 // the authors' code, opposite to the paper's formula).
-func transport(gauge *frame, e1, n vec3) (cos, sin float64) {
+func transport(gauge *frame, e1, n, d vec3) (cos, sin float64) {
 	denominator := 1 + gauge.n.dot(n)
-	k := 0.0
-	if denominator > opposite {
-		k = gauge.n.dot(e1) / denominator
+	if denominator <= opposite {
+		return halfTurn(gauge, e1, d)
 	}
-	x := e1.dot(gauge.e1) - k*n.dot(gauge.e1)
-	y := e1.dot(gauge.e2) - k*n.dot(gauge.e2)
-	length2 := x*x + y*y
-	if length2 < 0x1p-100 {
-		return 1, 0
+	k := gauge.n.dot(e1) / denominator
+	return unit(e1.dot(gauge.e1)-k*n.dot(gauge.e1), e1.dot(gauge.e2)-k*n.dot(gauge.e2))
+}
+
+// halfTurn is the transport between opposite normals, as over a sharp fold: of
+// all rotations that take one to the other, that by π about the line of the
+// tangent plane normal to the edge, w. It depends on no gauge and is its own
+// inverse. Without a direction of the edge there is no such line, and no
+// feature but scalars passes: (0, 0).
+func halfTurn(gauge *frame, e1, d vec3) (cos, sin float64) {
+	cosTheta, sinTheta := logMap(gauge, d)
+	if cosTheta == 0 && sinTheta == 0 {
+		return 0, 0
 	}
-	scale := 1 / math.Sqrt(length2)
+	x, y := e1.dot(gauge.e1), e1.dot(gauge.e2)
+	along := 2 * (cosTheta*y - sinTheta*x) // 2 w·e1 with w = (−sin θ, cos θ)
+	return unit(-along*sinTheta-x, along*cosTheta-y)
+}
+
+// unit scales a vector of about unit length to it.
+func unit(x, y float64) (float64, float64) {
+	scale := 1 / math.Sqrt(x*x+y*y)
 	return x * scale, y * scale
 }
 
@@ -96,9 +110,9 @@ func (v *View) EdgeAngles(write RowWriter) error {
 
 // TransportAngles writes g_{q→p} of each directed edge, in radians in (−π, π].
 func (v *View) TransportAngles(write RowWriter) error {
-	return v.writeEdges(write, func(gauge *frame, _ vec3, q int) float64 {
+	return v.writeEdges(write, func(gauge *frame, centre vec3, q int) float64 {
 		from := frameAt(v.frames, q)
-		return angle(transport(gauge, from.e1, from.n))
+		return angle(transport(gauge, from.e1, from.n, at(v.positions, q).minus(centre)))
 	})
 }
 
@@ -114,15 +128,21 @@ func angle(cos, sin float64) float64 {
 // writeEdges computes one number for each directed edge and hands them to
 // write in pieces.
 func (v *View) writeEdges(write RowWriter, value func(gauge *frame, centre vec3, q int) float64) error {
-	return v.resources.Threads.Range(nil, v.VertexCount(), outputRows, func(_, begin, end int) error {
-		var buffer [outputRows]float64
+	scratch := v.resources.arena("scratch")
+	defer scratch.Free()
+	buffers, err := newBuffers[float64](v.resources, scratch, outputRows)
+	if err != nil {
+		return err
+	}
+	return v.resources.Threads.Range(nil, v.VertexCount(), outputRows, func(worker, begin, end int) error {
+		buffer := buffers.of(worker)
 		filled := 0
 		last := int(v.edges.offsets[begin])
 		for p := begin; p < end; p++ {
 			centre, gauge := at(v.positions, p), frameAt(v.frames, p)
 			for _, q := range v.edges.of(p) {
 				if filled == len(buffer) {
-					write(buffer[:], last, last+filled)
+					write(buffer, last, last+filled)
 					last, filled = last+filled, 0
 				}
 				buffer[filled] = value(&gauge, centre, int(q))

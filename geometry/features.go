@@ -99,23 +99,41 @@ type relTanSums struct {
 // ringSums adds up the ring of p for each power. Lengths are taken relative to
 // a power of two near the first neighbour's, which changes neither bits nor
 // result (the product of the two sums has no unit) but keeps them in range.
+//
+// With |d|^{−r} known, |d|^{r−1} is its inverse over |d|: one power function an
+// edge and power, and none for r = 1/2.
 func (v *View) ringSums(p int, powers []float64, sums []relTanSums) {
 	clear(sums)
-	centre := at(v.positions, p)
 	ring := v.edges.of(p)
 	if len(ring) == 0 {
 		return
 	}
+	centre := at(v.positions, p)
 	exponent := exponentOf(at(v.positions, int(ring[0])).minus(centre).squared()) &^ 1
 	scale := powerOfTwo(-exponent / 2)
+	onlyRoots := len(powers) == 1 && powers[0] == 0.5
 	for _, q := range ring {
-		d := at(v.positions, int(q)).minus(centre)
-		log := log2(d.squared(), exponent)
-		d = d.times(scale)
+		d := at(v.positions, int(q)).minus(centre).times(scale)
+		squared := d.squared()
+		inverse := 1 / math.Sqrt(squared)
+		log := 0.0
+		if !onlyRoots {
+			log = log2(squared)
+		}
 		for i, r := range powers {
+			var power, other float64
+			if r == 0.5 {
+				power = math.Sqrt(inverse)
+				other = power
+			} else {
+				power = exp2(-0.5 * r * log)
+				other = inverse / power
+			}
 			s := &sums[i]
-			s.direction = s.direction.plus(d.times(exp2(-0.5 * r * log)))
-			s.length += exp2(0.5 * (r - 1) * log)
+			s.direction.x += d.x * power
+			s.direction.y += d.y * power
+			s.direction.z += d.z * power
+			s.length += other
 		}
 	}
 }

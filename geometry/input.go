@@ -60,6 +60,20 @@ func ReadSlice(values []float64, width int) PositionReader {
 	}
 }
 
+// buffers are one array for each thread of a loop.
+type buffers[T memory.Number] struct {
+	all  []T
+	size int
+}
+
+func newBuffers[T memory.Number](r Resources, arena *memory.Arena, size int) (b buffers[T], err error) {
+	b.size = size
+	b.all, err = memory.Make[T](arena, int64(size)*int64(r.Threads.Threads()))
+	return b, err
+}
+
+func (b buffers[T]) of(worker int) []T { return b.all[worker*b.size:][:b.size] }
+
 const (
 	maxVertices = math.MaxInt32
 	maxFaces    = math.MaxInt32 / 3 // corners have 32-bit numbers
@@ -97,9 +111,12 @@ func scaleOf(r Resources, vertices int, read PositionReader, control *parallel.C
 	if err != nil {
 		return 0, err
 	}
-	err = r.Threads.Range(control, vertices, blockRows, func(_, begin, end int) error {
-		var buffer [3 * blockRows]float64
-		rows := buffer[:3*(end-begin)]
+	buffers, err := newBuffers[float64](r, arena, 3*blockRows)
+	if err != nil {
+		return 0, err
+	}
+	err = r.Threads.Range(control, vertices, blockRows, func(worker, begin, end int) error {
+		rows := buffers.of(worker)[:3*(end-begin)]
 		read(rows, begin, end)
 		m := 0.0
 		for i, x := range rows {
@@ -181,9 +198,12 @@ func readFaces(r Resources, destination []int32, in *Input, drop bool, control *
 	if err != nil {
 		return 0, err
 	}
-	err = r.Threads.Range(control, int(in.FaceCount), blockRows, func(_, begin, end int) error {
-		var buffer [3 * blockRows]int64
-		rows := buffer[:3*(end-begin)]
+	buffers, err := newBuffers[int64](r, arena, 3*blockRows)
+	if err != nil {
+		return 0, err
+	}
+	err = r.Threads.Range(control, int(in.FaceCount), blockRows, func(worker, begin, end int) error {
+		rows := buffers.of(worker)[:3*(end-begin)]
 		in.Faces(rows, begin, end)
 		for i := 0; i < len(rows); i += 3 {
 			face := int64(begin + i/3)

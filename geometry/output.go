@@ -1,9 +1,6 @@
 package geometry
 
-import (
-	"libeman/geometry/memory"
-	"libeman/geometry/parallel"
-)
+import "libeman/geometry/parallel"
 
 // RowWriter takes the rows [begin, end) of a result. It is called with each
 // piece once, from several threads; rows is valid during the call only.
@@ -33,15 +30,14 @@ func (v *View) writeRows(width int, write RowWriter, fill func(row []float64, p 
 
 // writeBlocks fills the rows of blocks of vertices and hands them to write.
 func (v *View) writeBlocks(width int, control *parallel.Control, write RowWriter, fill func(rows []float64, begin, end int) error) error {
-	pool := v.resources.Threads
 	scratch := v.resources.arena("scratch")
 	defer scratch.Free()
-	buffers, err := memory.Make[float64](scratch, int64(pool.Threads()*outputRows*width))
+	buffers, err := newBuffers[float64](v.resources, scratch, outputRows*width)
 	if err != nil {
 		return err
 	}
-	return pool.Range(control, v.VertexCount(), outputRows, func(worker, begin, end int) error {
-		rows := buffers[worker*outputRows*width:][:(end-begin)*width]
+	return v.resources.Threads.Range(control, v.VertexCount(), outputRows, func(worker, begin, end int) error {
+		rows := buffers.of(worker)[:(end-begin)*width]
 		if err := fill(rows, begin, end); err != nil {
 			return err
 		}

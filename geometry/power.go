@@ -45,17 +45,16 @@ const (
 	exp2c5 = math.Ln2 * math.Ln2 * math.Ln2 * math.Ln2 * math.Ln2 / 120
 )
 
-// log2 of a positive normal number, less the integer exponent.
+// log2 of a positive normal number.
 // With x = 2^e·m and c the centre of m's table interval, z = m/c − 1 is below
 // 2⁻⁸ and log2 x = e + log2 c + log2(1+z).
-func log2(x float64, exponent int) float64 {
+func log2(x float64) float64 {
 	bits := math.Float64bits(x)
 	entry := &log2Table[bits>>(52-tableBits)%tableSize]
 	m := math.Float64frombits(bits&(1<<52-1) | 1023<<52)
 	z := m*entry.inverse - 1
 	tail := z * (log2c1 + z*(log2c2+z*(log2c3+z*(log2c4+z*(log2c5+z*log2c6)))))
-	e := int(bits>>52) - 1023 - exponent
-	return float64(e) + (entry.log2 + tail)
+	return float64(exponentOf(x)) + (entry.log2 + tail)
 }
 
 // exponentOf is the e of x = 2^e·m, 1 ≤ m < 2, for positive normal x.

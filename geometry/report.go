@@ -201,12 +201,11 @@ func (d *doctor) vertexFindings(control *parallel.Control) error {
 	v := d.view
 	t := v.topology
 	most := t.maxCorners()
-	workers := int64(v.resources.Threads.Threads())
-	spokeBuffers, err := memory.Make[uint64](d.scratch, 2*most*workers)
+	spokeBuffers, err := newBuffers[uint64](v.resources, d.scratch, 2*most)
 	if err != nil {
 		return err
 	}
-	fanBuffers, err := memory.Make[int32](d.scratch, most*workers)
+	fanBuffers, err := newBuffers[int32](v.resources, d.scratch, most)
 	if err != nil {
 		return err
 	}
@@ -215,8 +214,7 @@ func (d *doctor) vertexFindings(control *parallel.Control) error {
 		normal = v.angleNormal
 	}
 	return d.collect(control, v.VertexCount(), func(worker, begin, end int, found emit) {
-		spokes := spokeBuffers[2*most*int64(worker):][:2*most]
-		fans := fanBuffers[most*int64(worker):][:most]
+		spokes, fans := spokeBuffers.of(worker), fanBuffers.of(worker)
 		for p := begin; p < end; p++ {
 			corners := t.cornersAt(p)
 			if len(corners) == 0 {
@@ -335,7 +333,7 @@ func (d *doctor) duplicates(control *parallel.Control) error {
 	v := d.view
 	t := v.topology
 	most := t.maxCorners()
-	buffers, err := memory.Make[int32](d.scratch, most*int64(v.resources.Threads.Threads()))
+	buffers, err := newBuffers[int32](v.resources, d.scratch, most)
 	if err != nil {
 		return err
 	}
@@ -344,7 +342,7 @@ func (d *doctor) duplicates(control *parallel.Control) error {
 		return err
 	}
 	err = v.resources.Threads.Range(control, v.VertexCount(), blockRows, func(worker, begin, end int) error {
-		buffer := buffers[most*int64(worker):][:most]
+		buffer := buffers.of(worker)
 		for p := begin; p < end; p++ {
 			markDuplicates(t, p, buffer, repeated)
 		}

@@ -156,9 +156,9 @@ func (t *topology) others(corner int32) (next, previous int32) {
 }
 
 // maxCorners is the largest number of corners at a vertex.
-func (t *topology) maxCorners() (most int64) {
+func (t *topology) maxCorners() (most int) {
 	for p := range t.vertexCount {
-		most = max(most, t.cornerOffsets[p+1]-t.cornerOffsets[p])
+		most = max(most, len(t.cornersAt(p)))
 	}
 	return most
 }

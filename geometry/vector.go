@@ -21,7 +21,6 @@ func (a vec3) times(s float64) vec3 { return vec3{a.x * s, a.y * s, a.z * s} }
 func (a vec3) dot(b vec3) float64   { return a.x*b.x + a.y*b.y + a.z*b.z }
 func (a vec3) squared() float64     { return a.dot(a) }
 func (a vec3) length() float64      { return math.Sqrt(a.squared()) }
-func (a vec3) isFinite() bool       { return a.x-a.x == 0 && a.y-a.y == 0 && a.z-a.z == 0 }
 func (a vec3) maxAbs() float64      { return max(math.Abs(a.x), math.Abs(a.y), math.Abs(a.z)) }
 func (a vec3) without(n vec3) vec3  { return a.minus(n.times(a.dot(n))) }
 func (a vec3) normalised() vec3     { return a.times(1 / a.length()) }

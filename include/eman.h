@@ -266,10 +266,10 @@ typedef int32_t (*eman_progress_function)(void *user, double fraction);
 /** How a long call is watched and stopped. */
 typedef struct eman_control {
   uint32_t struct_size;
-  int32_t reserved;                 /**< 0 */
-  const volatile int32_t *cancel;   /**< polled; non-zero cancels; NULL: never */
-  eman_progress_function progress;  /**< NULL: none */
-  void *user;                       /**< passed to progress */
+  int32_t reserved;                /**< 0 */
+  const volatile int32_t *cancel;  /**< polled; non-zero cancels; NULL: never */
+  eman_progress_function progress; /**< NULL: none */
+  void *user;                      /**< passed to progress */
 } eman_control;
 
 /** Fills a control that watches nothing. @since ABI 1 */
@@ -372,7 +372,8 @@ EMAN_API eman_status eman_mesh_faces(const eman_mesh *mesh, const eman_mutable_v
  * @param normals  receives V×3 reals
  * @since ABI 1
  */
-EMAN_API eman_status eman_mesh_vertex_normals(const eman_mesh *mesh, const eman_mutable_view *normals) EMAN_CHECK_RESULT;
+EMAN_API eman_status eman_mesh_vertex_normals(const eman_mesh *mesh,
+                                              const eman_mutable_view *normals) EMAN_CHECK_RESULT;
 
 /**
  * The gauges: an orthonormal right-handed frame of each vertex.
@@ -489,19 +490,19 @@ typedef struct eman_report eman_report;
 
 /** A kind of finding: vertices, faces (by the caller's numbers), or edges. */
 typedef int32_t eman_finding;
-#define EMAN_ISOLATED_VERTICES 0      /**< vertices of no face */
-#define EMAN_COINCIDENT_VERTICES 1    /**< at the place of a vertex with a lower index */
-#define EMAN_ZERO_NORMAL_VERTICES 2   /**< whose faces define no normal; they got a substitute */
-#define EMAN_NON_MANIFOLD_VERTICES 3  /**< whose faces do not form one fan */
-#define EMAN_BOUNDARY_EDGES 4         /**< of one face */
-#define EMAN_NON_MANIFOLD_EDGES 5     /**< of three faces or more */
-#define EMAN_INCONSISTENT_EDGES 6     /**< whose two faces are oriented against each other */
-#define EMAN_ZERO_LENGTH_EDGES 7      /**< between coincident vertices */
-#define EMAN_DROPPED_FACES 8          /**< left out as they name a vertex twice */
-#define EMAN_ZERO_AREA_FACES 9        /**< with their corners on a line */
-#define EMAN_NEEDLE_FACES 10          /**< more than 1000 times as long as high */
-#define EMAN_DUPLICATE_FACES 11       /**< of the same vertices as an earlier face */
-#define EMAN_FINDING_COUNT 12         /**< grows with the library */
+#define EMAN_ISOLATED_VERTICES 0     /**< vertices of no face */
+#define EMAN_COINCIDENT_VERTICES 1   /**< at the place of a vertex with a lower index */
+#define EMAN_ZERO_NORMAL_VERTICES 2  /**< whose faces define no normal; they got a substitute */
+#define EMAN_NON_MANIFOLD_VERTICES 3 /**< whose faces do not form one fan */
+#define EMAN_BOUNDARY_EDGES 4        /**< of one face */
+#define EMAN_NON_MANIFOLD_EDGES 5    /**< of three faces or more */
+#define EMAN_INCONSISTENT_EDGES 6    /**< whose two faces are oriented against each other */
+#define EMAN_ZERO_LENGTH_EDGES 7     /**< between coincident vertices */
+#define EMAN_DROPPED_FACES 8         /**< left out as they name a vertex twice */
+#define EMAN_ZERO_AREA_FACES 9       /**< with their corners on a line */
+#define EMAN_NEEDLE_FACES 10         /**< more than 1000 times as long as high */
+#define EMAN_DUPLICATE_FACES 11      /**< of the same vertices as an earlier face */
+#define EMAN_FINDING_COUNT 12        /**< grows with the library */
 
 typedef struct eman_report_summary {
   uint32_t struct_size; /**< set by the caller */

@@ -1,0 +1,186 @@
+package core
+
+import (
+	"libeman/simd"
+)
+
+// blockVertices is the number of vertices whose moments are held at a time.
+// It is fixed, so that results do not depend on the number of threads.
+const blockVertices = 48
+
+// convolutionSpec describes one convolution of a model.
+type convolutionSpec struct {
+	in, out     Type
+	band        int // the highest frequency of the kernels; negative: no limit
+	rings       int
+	radial      Radial
+	mean        bool // the mean over the ring, not the sum
+	selfTerm    bool // a term for the vertex itself
+	attention   bool
+	heads       int  // 1 without attention
+	projected   bool // heads of app. D.3, not groups of channels
+	queryRadial bool // the query is weighted by the radial rings too
+	bias        Bias
+}
+
+// layerParameters are the tensors of one layer by their names within it.
+type layerParameters map[string][]float64
+
+// convolution is a message passing layer, ready to run: GEM (§3.6)
+//
+//	f'_p = [K_self f_p] + Σ_q K(θ_pq) ρ(g_{q→p}) f_q
+//
+// or EMAN (§6, and app. D.4 with the vertex itself)
+//
+//	f'_p = Σ_q α_pq K_value(θ_pq) ρ(g_{q→p}) f_q,
+//
+// computed as f'_p = W·Σ_q α_pq w(pq) moments(ẑ_q, θ_pq). It is immutable.
+type convolution[T simd.Float] struct {
+	convolutionSpec
+	moments *simd.Moments
+	// value holds for each order of the result the weights [heads·rings·rows·
+	// channels, components of the order] of its moments; nil where it has none.
+	value []*simd.Panel[T]
+	// self holds for each order the weights [heads·components, components] of
+	// the vertex's own features; nil without such a term.
+	self []*simd.Panel[T]
+	bias []T // [out.size()]: added to every vertex that gets a message; or nil
+	// attention is nil for GEM.
+	attention *attention[T]
+}
+
+// newConvolution folds a layer's parameters into the matrices that are applied
+// at run time. The angular bias and the maps of the heads are linear, so they
+// become part of the weights.
+func newConvolution[T simd.Float](s convolutionSpec, p layerParameters) *convolution[T] {
+	c := &convolution[T]{
+		convolutionSpec: s,
+		moments:         simd.NewMoments(s.in.Order, s.out.Order, s.band, s.in.padded()),
+		bias:            additiveBias[T](s, p["bias"]),
+	}
+	heads := newHeadMaps(s, p)
+	angles := s.bias.rotations(s.out, p["angles"])
+	c.value = packMoments[T](c.moments, s, heads.values(s.kernel(p["value"], s.rings), angles))
+	if s.selfTerm && s.attention {
+		c.self = packSelf[T](s, heads.values(s.selfKernel(p["self_value"]), angles))
+	} else if s.selfTerm {
+		c.self = packSelf[T](s, heads.values(s.selfKernel(p["self"]), angles))
+	}
+	if s.attention {
+		c.attention = newAttention[T](s, heads, p)
+	}
+	return c
+}
+
+// kernel reads a tensor of neighbour kernels [basis, rings, out, in].
+func (s convolutionSpec) kernel(tensor []float64, rings int) *kernelWeights {
+	return newKernelWeights(tensor, Basis(s.in.Order, s.out.Order, s.band), s.in, s.out, rings)
+}
+
+// selfKernel reads a tensor of self kernels [self basis, out, in].
+func (s convolutionSpec) selfKernel(tensor []float64) *kernelWeights {
+	return newKernelWeights(tensor, SelfBasis(s.in.Order, s.out.Order), s.in, s.out, 1)
+}
+
+// forward computes the vertices [begin, end) of y from all of x. Where alpha
+// is not nil, the attention coefficients of their edges go to alpha [edges of
+// the mesh, heads].
+func (c *convolution[T]) forward(k simd.Kernels[T], w *scratch[T], g *Graph[T], x, y simd.Rows[T], begin, end int, alpha []T) {
+	first, last := g.Offsets[begin], g.Offsets[end]
+	edges := int(last - first)
+	weights := w.weights[:edges*c.rings]
+	g.ringWeights(weights, begin, end, c.rings, c.radial)
+	w.rings = g.rings(begin, end, x, weights, c.rings)
+	rings := &w.rings
+	coefficients := w.coefficients[:edges*c.heads]
+	if c.attention != nil {
+		c.attention.forward(k, w, rings, x.From(begin), coefficients)
+	} else {
+		uniform(coefficients, rings.Offsets, c.mean)
+	}
+	if alpha != nil {
+		c.readOut(alpha[int(first)*c.heads:], coefficients, rings.Offsets)
+	}
+	c.combine(k, w, rings, x.From(begin), y.From(begin), coefficients)
+}
+
+// combine applies the weights to the moments: y = bias + Σ W·M.
+func (c *convolution[T]) combine(k simd.Kernels[T], w *scratch[T], rings *simd.Rings[T], own, y simd.Rows[T], coefficients []T) {
+	n := rings.Vertices()
+	c.addBias(y, rings.Offsets)
+	m := simd.Rows[T]{Data: w.moments, Stride: c.moments.Size(c.heads, c.rings)}
+	k.EdgeAggregate(m, coefficients, c.moments, rings, c.heads)
+	for order, panel := range c.value {
+		if panel != nil {
+			start, _ := c.moments.Block(order, c.heads, c.rings)
+			k.Multiply(c.rowsOf(y, order), m.Columns(start), panel, n, true)
+		}
+	}
+	if c.self == nil {
+		return
+	}
+	if c.attention != nil {
+		own = c.attention.weightSelf(w, own, n, len(c.self))
+	}
+	start := 0
+	for order, panel := range c.self {
+		k.Multiply(c.rowsOf(y, order), own.Columns(start), panel, n, true)
+		start += panel.K
+	}
+}
+
+// rowsOf is the components of one order of the results.
+func (c *convolution[T]) rowsOf(y simd.Rows[T], order int) simd.Rows[T] {
+	return y.Columns(firstRow(order) * c.out.padded())
+}
+
+// addBias begins the results of a block: with the bias where a vertex gets a
+// message, with zero where it gets none.
+func (c *convolution[T]) addBias(y simd.Rows[T], offsets []int64) {
+	for i := range len(offsets) - 1 {
+		row := y.Row(i, c.out.size())
+		if c.bias != nil && (c.self != nil || offsets[i+1] > offsets[i]) {
+			copy(row, c.bias)
+		} else {
+			clear(row)
+		}
+	}
+}
+
+// readOut writes the coefficients as the paper defines them, α_pq = N_p·softmax
+// (§6); a mean over the ring divides by N_p again.
+func (c *convolution[T]) readOut(alpha, coefficients []T, offsets []int64) {
+	for i := range len(offsets) - 1 {
+		ring := coefficients[int(offsets[i]-offsets[0])*c.heads : int(offsets[i+1]-offsets[0])*c.heads]
+		scale := T(1)
+		if c.mean {
+			scale = T(c.terms(offsets[i+1] - offsets[i]))
+		}
+		at := int(offsets[i]-offsets[0]) * c.heads
+		for j, a := range ring {
+			alpha[at+j] = scale * a
+		}
+	}
+}
+
+// terms is N_p for a ring of edges, or N_p + 1 with the vertex itself.
+func (c *convolution[T]) terms(edges int64) int64 {
+	if c.selfTerm {
+		return edges + 1
+	}
+	return edges
+}
+
+// uniform gives every edge of a ring the weight of a sum or a mean.
+func uniform[T simd.Float](coefficients []T, offsets []int64, mean bool) {
+	for i := range len(offsets) - 1 {
+		ring := coefficients[offsets[i]-offsets[0] : offsets[i+1]-offsets[0]]
+		weight := T(1)
+		if mean {
+			weight = 1 / T(len(ring))
+		}
+		for j := range ring {
+			ring[j] = weight
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package core
+
+import (
+	"math"
+
+	"libeman/geometry/parallel"
+	"libeman/simd"
+)
+
+// stagesOf is the number of progress stages of a run up to layer n: packing
+// the input, the layers, and what follows.
+func stagesOf(layers int) int { return layers + 2 }
+
+// Rows is the number of rows of a model's results on a mesh of so many
+// vertices: one for each vertex, or one for the mesh.
+func (m *Model[T]) Rows(vertices int) int {
+	if m.spec.Task == TaskClassification {
+		return 1
+	}
+	return vertices
+}
+
+// final runs a model up to its last dense layer and calls last, once for each
+// block of rows [begin, end) of the results, with the hidden features.
+func (r *Runner[T]) final(m *Model[T], in *Input[T], control *parallel.Control, last func(w *scratch[T], hidden simd.Rows[T], begin, end int)) error {
+	c, err := r.begin(m, in, control, stagesOf(len(m.layers)))
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	x, err := c.layers(len(m.layers), nil)
+	if err != nil {
+		return err
+	}
+	if m.spec.Task == TaskClassification {
+		return c.pooledHead(x, last)
+	}
+	return c.pool.Range(c.next(), in.Graph.Vertices(), headRows, func(worker, begin, end int) error {
+		w := &c.workers[worker]
+		last(w, m.head.hide(c.kernels, w, x.From(begin), end-begin), begin, end)
+		return nil
+	})
+}
+
+// pooledHead takes the mean of the hidden features over all vertices.
+func (c *call[T]) pooledHead(x simd.Rows[T], last func(w *scratch[T], hidden simd.Rows[T], begin, end int)) error {
+	head := &c.model.head
+	width := simd.Padded(head.hidden)
+	vertices := c.input.Graph.Vertices()
+	err := c.pool.Range(c.next(), vertices, poolRows, func(worker, begin, end int) error {
+		w := &c.workers[worker]
+		sum := c.pooled[begin/poolRows*width:][:width]
+		clear(sum)
+		for ; begin < end; begin += headRows {
+			n := min(headRows, end-begin)
+			hidden := head.hide(c.kernels, w, x.From(begin), n)
+			for i := range n {
+				for j, value := range hidden.Row(i, width) {
+					sum[j] += float64(value)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.guarded(func() { last(&c.workers[0], c.meanRow(width, vertices), 0, 1) })
+}
+
+// guarded runs a body on the calling thread as a loop would.
+func (c *call[T]) guarded(body func()) (err error) {
+	defer parallel.Recover(&err)
+	body()
+	return nil
+}
+
+// meanRow adds the partial sums in order.
+func (c *call[T]) meanRow(width, vertices int) simd.Rows[T] {
+	row := c.workers[0].hidden[:width]
+	for j := range row {
+		sum := 0.0
+		for at := j; at < (vertices+poolRows-1)/poolRows*width; at += width {
+			sum += c.pooled[at]
+		}
+		row[j] = T(sum / float64(vertices))
+	}
+	return simd.Rows[T]{Data: row, Stride: width}
+}
+
+// Logits computes log-probabilities: out is [vertices, classes], or [classes]
+// for classification.
+func (r *Runner[T]) Logits(m *Model[T], in *Input[T], control *parallel.Control, out []T) error {
+	h := &m.head
+	if want := m.Rows(in.Graph.Vertices()) * h.classes; len(out) != want {
+		return invalidArgument("logits", "room for %d numbers, not %d", len(out), want)
+	}
+	return r.final(m, in, control, func(w *scratch[T], hidden simd.Rows[T], begin, end int) {
+		logits := simd.Rows[T]{Data: w.logits, Stride: h.second.N}
+		for at := begin; at < end; at += h.chunk() {
+			n := min(h.chunk(), end-at)
+			r.kernels.Dense(logits, hidden.From(at-begin), h.second, h.secondBias, n, simd.Identity)
+			r.kernels.LogSoftmax(logits, h.classes, n)
+			for i := range n {
+				copy(out[(at+i)*h.classes:][:h.classes], logits.Row(i, h.classes))
+			}
+		}
+	})
+}
+
+// Predict finds the most probable class, the lowest of equal ones, of each
+// vertex, or of the mesh: labels has Rows entries. No log-probabilities are
+// stored.
+func (r *Runner[T]) Predict(m *Model[T], in *Input[T], control *parallel.Control, labels []int32) error {
+	if want := m.Rows(in.Graph.Vertices()); len(labels) != want {
+		return invalidArgument("labels", "room for %d, not %d", len(labels), want)
+	}
+	h := &m.head
+	return r.final(m, in, control, func(_ *scratch[T], hidden simd.Rows[T], begin, end int) {
+		r.kernels.ArgMax(labels[begin:end], hidden, h.second, h.secondBias, h.classes, end-begin)
+	})
+}
+
+// TopK finds the k most probable classes with their probabilities, the most
+// probable first: labels and probabilities are [Rows, k].
+func (r *Runner[T]) TopK(m *Model[T], in *Input[T], control *parallel.Control, k int, labels []int32, probabilities []T) error {
+	h := &m.head
+	if k < 1 || k > h.classes {
+		return invalidArgument("k", "%d is out of range [1, %d]", k, h.classes)
+	}
+	if want := m.Rows(in.Graph.Vertices()) * k; len(labels) != want || len(probabilities) != want {
+		return invalidArgument("labels", "room for %d and %d probabilities, not %d", len(labels), len(probabilities), want)
+	}
+	return r.final(m, in, control, func(w *scratch[T], hidden simd.Rows[T], begin, end int) {
+		n := end - begin
+		logsum := w.logsum[:n]
+		values := probabilities[begin*k : end*k]
+		r.kernels.TopK(labels[begin*k:end*k], values, logsum, hidden, h.second, h.secondBias, h.classes, k, n)
+		for i := range values {
+			values[i] = T(math.Exp(float64(values[i] - logsum[i/k])))
+		}
+	})
+}
+
+// Attention reads out the attention coefficients of a layer of Model.Layers:
+// alpha is [edges, heads], α_pq = N_p·softmax (§6), in the order of the graph's
+// edges.
+func (r *Runner[T]) Attention(m *Model[T], in *Input[T], control *parallel.Control, layer int, alpha []T) error {
+	if layer < 0 || layer >= len(m.layers) {
+		return invalidArgument("layer", "%d is out of range [0, %d)", layer, len(m.layers))
+	}
+	heads := m.Layers()[layer].Heads
+	if heads == 0 {
+		return invalidArgument("layer", "%s has no attention", m.Layers()[layer].Name)
+	}
+	if want := in.Graph.Edges() * heads; len(alpha) != want {
+		return invalidArgument("attention", "room for %d numbers, not %d", len(alpha), want)
+	}
+	c, err := r.begin(m, in, control, stagesOf(layer))
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	_, err = c.layers(layer+1, alpha)
+	return err
+}
+
+// Features reads out the features behind a layer of Model.Layers, after its
+// residual and non-linearity: out is [vertices, channels, components] of the
+// layer's type.
+func (r *Runner[T]) Features(m *Model[T], in *Input[T], control *parallel.Control, layer int, out []T) error {
+	if layer < 0 || layer >= len(m.layers) {
+		return invalidArgument("layer", "%d is out of range [0, %d)", layer, len(m.layers))
+	}
+	of := m.layers[layer].out
+	components := of.Components()
+	if want := in.Graph.Vertices() * of.Channels * components; len(out) != want {
+		return invalidArgument("features", "room for %d numbers, not %d", len(out), want)
+	}
+	c, err := r.begin(m, in, control, stagesOf(layer))
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	x, err := c.layers(layer+1, nil)
+	if err != nil {
+		return err
+	}
+	for p := range in.Graph.Vertices() {
+		row, to := x.Row(p, of.size()), out[p*of.Channels*components:]
+		for i := range of.Channels * components {
+			to[i] = row[i%components*of.padded()+i/components]
+		}
+	}
+	return nil
+}

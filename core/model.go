@@ -1,0 +1,185 @@
+package core
+
+import (
+	"slices"
+	"strings"
+
+	"libeman/simd"
+)
+
+// Parameter is one tensor of a model. Data is in C order and belongs to the
+// model: read it only.
+type Parameter[T simd.Float] struct {
+	Name  string
+	Shape []int
+	Data  []T
+}
+
+// Model is a network with its parameters. It is immutable and may be used by
+// any number of calls at once.
+type Model[T simd.Float] struct {
+	spec       Spec
+	parameters []Parameter[T] // in the order of Spec.parameters
+	layers     []layer[T]
+	head       denseHead[T]
+}
+
+// layer is one step in front of the dense layers; one of convolution and
+// spiral is set.
+type layer[T simd.Float] struct {
+	name        string
+	in, out     Type
+	convolution *convolution[T]
+	spiral      *spiralLayer[T]
+	activation  activation[T]
+	residual    *residual[T]
+}
+
+// NewModel returns a network with random parameters, which depend on the
+// description and the seed alone.
+func NewModel[T simd.Float](spec Spec, seed uint64) (*Model[T], error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	var parameters []Parameter[T]
+	for _, p := range spec.parameters() {
+		data := make([]T, p.size())
+		stream := newStream(seed, p.name)
+		for i := range data {
+			// By way of float32, so that both precisions are the same network.
+			data[i] = T(float32(p.draw.value(spec.Initialisation, stream, i, len(data))))
+		}
+		parameters = append(parameters, Parameter[T]{p.name, p.shape, data})
+	}
+	return prepare(spec, parameters), nil
+}
+
+// NewModelFrom returns the network of a description with the given parameters,
+// which must be exactly those that it has, in any order. The data is copied.
+func NewModelFrom[T simd.Float](spec Spec, given []Parameter[T]) (*Model[T], error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	byName := map[string]Parameter[T]{}
+	for _, p := range given {
+		if _, twice := byName[p.Name]; twice {
+			return nil, invalidModel(p.Name, "the tensor is there twice")
+		}
+		byName[p.Name] = p
+	}
+	var parameters []Parameter[T]
+	for _, want := range spec.parameters() {
+		p, found := byName[want.name]
+		if !found {
+			return nil, invalidModel(want.name, "the tensor is missing")
+		}
+		delete(byName, want.name)
+		if err := checkTensor(want, p); err != nil {
+			return nil, err
+		}
+		parameters = append(parameters, Parameter[T]{want.name, want.shape, slices.Clone(p.Data)})
+	}
+	for _, p := range given {
+		if _, left := byName[p.Name]; left {
+			return nil, invalidModel(p.Name, "the network has no such tensor")
+		}
+	}
+	return prepare(spec, parameters), nil
+}
+
+func checkTensor[T simd.Float](want parameterSpec, p Parameter[T]) error {
+	if !slices.Equal(p.Shape, want.shape) || int64(len(p.Data)) != want.size() {
+		return invalidModel(want.name, "its shape is %v with %d numbers, not %v", p.Shape, len(p.Data), want.shape)
+	}
+	for i, value := range p.Data {
+		if !isFinite(float64(value)) {
+			return invalidModel(want.name, "number %d is %g", i, value)
+		}
+	}
+	return nil
+}
+
+// WithParameters returns the model with some of its parameters replaced: name
+// → data in C order, of the length of the parameter.
+func (m *Model[T]) WithParameters(changes map[string][]T) (*Model[T], error) {
+	parameters := slices.Clone(m.parameters)
+	for i, p := range parameters {
+		if data, changed := changes[p.Name]; changed {
+			parameters[i].Data = data
+		}
+	}
+	for name := range changes {
+		if !slices.ContainsFunc(parameters, func(p Parameter[T]) bool { return p.Name == name }) {
+			return nil, invalidModel(name, "the network has no such tensor")
+		}
+	}
+	return NewModelFrom(m.spec, parameters)
+}
+
+// Spec is the model's description.
+func (m *Model[T]) Spec() Spec { return m.spec }
+
+// Parameters are the model's tensors.
+func (m *Model[T]) Parameters() []Parameter[T] { return m.parameters }
+
+// LayerInfo describes a layer whose features or attention can be read out.
+type LayerInfo struct {
+	Name  string
+	Type  Type // of its features
+	Heads int  // 0: it has no attention coefficients
+}
+
+// Layers lists the layers in front of the dense ones.
+func (m *Model[T]) Layers() (infos []LayerInfo) {
+	for _, l := range m.layers {
+		info := LayerInfo{Name: strings.TrimSuffix(l.name, "."), Type: l.out}
+		if l.convolution != nil && l.convolution.attention != nil {
+			info.Heads = l.convolution.heads
+		}
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// prepare builds the matrices that are applied at run time.
+func prepare[T simd.Float](spec Spec, parameters []Parameter[T]) *Model[T] {
+	m := &Model[T]{spec: spec, parameters: parameters}
+	for _, l := range spec.layers() {
+		p := m.layerParameters(l.name)
+		step := layer[T]{name: l.name, in: l.in, out: l.out}
+		if l.convolution != nil {
+			step.convolution = newConvolution[T](*l.convolution, p)
+			step.activation = newActivation[T](l.nonlinearity, l.out, spec.Samples, p)
+		} else {
+			step.spiral = newSpiralLayer[T](l.in.Channels, l.out.Channels, l.spiral, p)
+		}
+		if r := l.residual; r != nil {
+			step.residual = newResidual[T](r.in, r.out, m.layerParameters(r.name)[""])
+		}
+		m.layers = append(m.layers, step)
+	}
+	m.head = newDenseHead(spec, m.parameter)
+	return m
+}
+
+// layerParameters are the tensors whose names begin with prefix, by the rest
+// of their names.
+func (m *Model[T]) layerParameters(prefix string) layerParameters {
+	p := layerParameters{}
+	for _, parameter := range m.parameters {
+		if rest, found := strings.CutPrefix(parameter.Name, prefix); found {
+			wide := make([]float64, len(parameter.Data))
+			for i, value := range parameter.Data {
+				wide[i] = float64(value)
+			}
+			p[rest] = wide
+		}
+	}
+	return p
+}
+
+// parameter is the data of a tensor that the network has.
+func (m *Model[T]) parameter(name string) []T {
+	at := slices.IndexFunc(m.parameters, func(p Parameter[T]) bool { return p.Name == name })
+	return m.parameters[at].Data
+}

@@ -1,0 +1,173 @@
+package core
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"libeman/simd"
+)
+
+// A model file is a safetensors file with float32 tensors, the parameters by
+// name, and the metadata
+//
+//	format          "eman"
+//	format_version  "1"
+//	model           the description, JSON (Spec)
+//	labels          the names of the classes, a JSON array; absent without names
+const (
+	formatName    = "eman"
+	formatVersion = "1"
+)
+
+// maximalFile is the size of the largest file that can hold a model.
+const maximalFile = 8 + maximalHeader + 4*maximalParameters
+
+// Encode returns the model as a file's content. Parameters are stored as
+// float32.
+func (m *Model[T]) Encode() []byte {
+	spec := m.spec
+	labels := spec.Labels
+	spec.Labels = nil
+	file := tensorFile{metadata: map[string]string{
+		"format": formatName, "format_version": formatVersion, "model": string(spec.JSON()),
+	}}
+	if labels != nil {
+		text, err := json.Marshal(labels)
+		if err != nil {
+			panic(err) // strings always marshal
+		}
+		file.metadata["labels"] = string(text)
+	}
+	for _, p := range m.parameters {
+		data := make([]float32, len(p.Data))
+		for i, value := range p.Data {
+			data[i] = float32(value)
+		}
+		file.tensors = append(file.tensors, Parameter[float32]{p.Name, p.Shape, data})
+	}
+	return file.encode()
+}
+
+// Decode reads a model from a file's content. Nothing of it is believed; an
+// error names the tensor or the field that is wrong.
+func Decode[T simd.Float](content []byte) (*Model[T], error) {
+	file, err := decodeTensors(content)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := file.spec()
+	if err != nil {
+		return nil, err
+	}
+	var parameters []Parameter[T]
+	for _, tensor := range file.tensors {
+		data := make([]T, len(tensor.Data))
+		for i, value := range tensor.Data {
+			data[i] = T(value)
+		}
+		parameters = append(parameters, Parameter[T]{tensor.Name, tensor.Shape, data})
+	}
+	return NewModelFrom(spec, parameters)
+}
+
+// spec reads the description from the metadata.
+func (f *tensorFile) spec() (spec Spec, err error) {
+	if format := f.metadata["format"]; format != formatName {
+		return spec, invalidModel("format", "%q is not a model file of this library", format)
+	}
+	if version := f.metadata["format_version"]; version != formatVersion {
+		return spec, invalidModel("format_version", "%q; this library reads version %s", version, formatVersion)
+	}
+	if spec, err = ParseSpec([]byte(f.metadata["model"])); err != nil {
+		return spec, err
+	}
+	if text, given := f.metadata["labels"]; given {
+		if spec.Labels != nil {
+			return spec, invalidModel("labels", "they are there twice")
+		}
+		if err := json.Unmarshal([]byte(text), &spec.Labels); err != nil {
+			return spec, invalidModel("labels", "%v", jsonError(err))
+		}
+	}
+	return spec, spec.Validate()
+}
+
+// Load reads a model from a file.
+func Load[T simd.Float](path string) (*Model[T], error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maximalFile {
+		return nil, invalidModel(path, "%d bytes are more than any model has", info.Size())
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode[T](content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Save writes the model to a file, which at every moment is the old one or the
+// new one as a whole.
+func (m *Model[T]) Save(path string) error { return writeAtomically(path, m.Encode()) }
+
+// writeAtomically writes a temporary file beside path, makes sure that it is
+// on the disk, and gives it the name.
+func writeAtomically(path string, content []byte) (err error) {
+	temporary, err := createBeside(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(temporary.Name())
+		}
+	}()
+	_, err = temporary.Write(content)
+	if err == nil {
+		err = temporary.Sync()
+	}
+	if closing := temporary.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	if err = os.Rename(temporary.Name(), path); err != nil {
+		return err
+	}
+	syncFolder(filepath.Dir(path))
+	return nil
+}
+
+// createBeside creates a new file in the folder of path, with the permissions
+// that a new file has (os.CreateTemp would give it to the owner alone).
+func createBeside(path string) (*os.File, error) {
+	for i := range 1000 {
+		name := fmt.Sprintf("%s.%d.%d.tmp", path, os.Getpid(), i)
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if !errors.Is(err, fs.ErrExist) {
+			return file, err
+		}
+	}
+	return nil, fmt.Errorf("%s: too many temporary files beside it", path)
+}
+
+// syncFolder asks for a new name to be on the disk. Not every system can do
+// that for a folder, and the file itself is safe in any case, so a refusal is
+// no error.
+func syncFolder(path string) {
+	if folder, err := os.Open(path); err == nil {
+		_ = folder.Sync()
+		folder.Close()
+	}
+}

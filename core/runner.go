@@ -1,0 +1,218 @@
+package core
+
+import (
+	"sync"
+	"unsafe"
+
+	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
+	"libeman/simd"
+)
+
+// Input is a mesh as a network takes it.
+type Input[T simd.Float] struct {
+	Graph *Graph[T]
+	// Features are [vertices, channels, components] of the model's
+	// Spec.InputType: for RelTan see RelTanFeatures; for GET ⟨p, n⟩, ⟨p, e1⟩,
+	// ⟨p, e2⟩; for XYZ the coordinates.
+	Features []float64
+	// Spirals are what a SpiralNet++ needs; others ignore them.
+	Spirals *Spirals
+}
+
+// Runner runs models on meshes: it holds the kernels, the threads and the
+// memory. Its methods may be called from many goroutines at once.
+type Runner[T simd.Float] struct {
+	kernels simd.Kernels[T]
+	pool    *parallel.Pool
+	budget  *memory.Budget
+
+	mutex sync.Mutex
+	idle  []*workspace[T] // kept from earlier calls
+}
+
+// NewRunner returns a runner; pool may be nil for the calling thread alone.
+func NewRunner[T simd.Float](kernels simd.Kernels[T], pool *parallel.Pool, budget *memory.Budget) *Runner[T] {
+	return &Runner[T]{kernels: kernels, pool: pool, budget: budget}
+}
+
+// Trim gives the memory back that is kept for later calls.
+func (r *Runner[T]) Trim() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, w := range r.idle {
+		w.arena.Free()
+	}
+	r.idle = nil
+}
+
+// Estimate is about how many bytes a call on a mesh of this size takes beside
+// its arguments, on the runner's threads. It assumes that no block of vertices
+// has more than four times the average number of edges.
+func (r *Runner[T]) Estimate(m *Model[T], vertices, edges int64) int64 {
+	blocks := max(1, (vertices+blockVertices-1)/blockVertices)
+	blockEdges := min(edges, 4*(edges/blocks+1))
+	elements, doubles := m.workspaceSizes(vertices, blockEdges, r.pool.Threads()).numbers()
+	var element T
+	return elements*int64(unsafe.Sizeof(element)) + 8*doubles
+}
+
+// acquire returns a workspace for a call, an idle one if it is large enough.
+func (r *Runner[T]) acquire(s workspaceSizes) (*workspace[T], error) {
+	r.mutex.Lock()
+	for i := len(r.idle) - 1; i >= 0; i-- {
+		if w := r.idle[i]; w.fits(s) {
+			r.idle = append(r.idle[:i], r.idle[i+1:]...)
+			r.mutex.Unlock()
+			return w, nil
+		}
+	}
+	// None of the idle ones will do; one of them makes room.
+	if n := len(r.idle); n > 0 {
+		r.idle[n-1].arena.Free()
+		r.idle = r.idle[:n-1]
+	}
+	r.mutex.Unlock()
+	return newWorkspace[T](r.budget, s)
+}
+
+func (r *Runner[T]) release(w *workspace[T]) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.idle = append(r.idle, w)
+}
+
+// call is one run of a model.
+type call[T simd.Float] struct {
+	*Runner[T]
+	*workspace[T]
+	model   *Model[T]
+	input   *Input[T]
+	control *parallel.Control
+	stages  int // of equal share in the progress
+	stage   int
+}
+
+// begin checks the input and takes memory for a run of so many stages; its
+// caller must end the call.
+func (r *Runner[T]) begin(m *Model[T], in *Input[T], control *parallel.Control, stages int) (*call[T], error) {
+	if err := m.checkInput(in); err != nil {
+		return nil, err
+	}
+	if err := control.Stopped(); err != nil {
+		return nil, err
+	}
+	w, err := r.acquire(m.workspaceSizes(int64(in.Graph.Vertices()), in.Graph.largestBlock, r.pool.Threads()))
+	if err != nil {
+		return nil, err
+	}
+	return &call[T]{Runner: r, workspace: w, model: m, input: in, control: control, stages: stages}, nil
+}
+
+func (c *call[T]) end() { c.release(c.workspace) }
+
+// next is the control of the next stage.
+func (c *call[T]) next() *parallel.Control {
+	from := float64(c.stage) / float64(c.stages)
+	c.stage++
+	return c.control.Stage(from, float64(c.stage)/float64(c.stages))
+}
+
+func (m *Model[T]) checkInput(in *Input[T]) error {
+	of := m.spec.InputType()
+	vertices := in.Graph.Vertices()
+	if want := vertices * of.Channels * of.Components(); len(in.Features) != want {
+		return invalidArgument("features", "%d numbers, not %d = %d vertices × %d channels × %d components",
+			len(in.Features), want, vertices, of.Channels, of.Components())
+	}
+	if m.spec.Task == TaskClassification && vertices == 0 {
+		return invalidArgument("mesh", "a mesh without vertices has no class")
+	}
+	if m.spec.Kind != KindSpiral {
+		return nil
+	}
+	if in.Spirals == nil {
+		return invalidArgument("spirals", "a spiral network needs them")
+	}
+	if in.Spirals.length != m.spec.SpiralLength || in.Spirals.vertices() != vertices {
+		return invalidArgument("spirals", "%d of length %d, not %d of length %d",
+			in.Spirals.vertices(), in.Spirals.length, vertices, m.spec.SpiralLength)
+	}
+	return nil
+}
+
+// RelTanFeatures packs RelTan vectors in tangent coordinates [vertices, powers,
+// 2] as input features [vertices, powers, 3]: each power one channel, whose
+// rho_0 is zero (§4, app. F).
+func RelTanFeatures(tangent []float64) []float64 {
+	features := make([]float64, len(tangent)/2*3)
+	for i := range len(tangent) / 2 {
+		copy(features[3*i+1:], tangent[2*i:2*i+2])
+	}
+	return features
+}
+
+// layers runs the first n layers and returns the features of the last. alpha,
+// where not nil, gets its attention coefficients.
+func (c *call[T]) layers(n int, alpha []T) (simd.Rows[T], error) {
+	current, blockInput := 0, 0
+	x := simd.Rows[T]{Data: c.features[0], Stride: c.model.spec.InputType().size()}
+	if err := c.pack(x); err != nil {
+		return x, err
+	}
+	input := x // of the current residual block
+	for i := range n {
+		l := &c.model.layers[i]
+		free := 0
+		for free == current || free == blockInput {
+			free++
+		}
+		y := simd.Rows[T]{Data: c.features[free], Stride: l.out.size()}
+		var readOut []T
+		if i == n-1 {
+			readOut = alpha
+		}
+		if err := c.layer(l, x, y, input, readOut); err != nil {
+			return y, err
+		}
+		current, x = free, y
+		if l.residual != nil {
+			blockInput, input = free, y
+		}
+	}
+	return x, nil
+}
+
+// pack copies the input features to rows of padded channels.
+func (c *call[T]) pack(x simd.Rows[T]) error {
+	of := c.model.spec.InputType()
+	components := of.Components()
+	return c.pool.Range(c.next(), c.input.Graph.Vertices(), poolRows, func(_, begin, end int) error {
+		for p := begin; p < end; p++ {
+			row := x.Row(p, of.size())
+			clear(row)
+			given := c.input.Features[p*of.Channels*components:]
+			for i := range of.Channels * components {
+				row[i%components*of.padded()+i/components] = T(given[i])
+			}
+		}
+		return nil
+	})
+}
+
+// layer runs one layer on all vertices.
+func (c *call[T]) layer(l *layer[T], x, y, input simd.Rows[T], alpha []T) error {
+	return c.pool.Range(c.next(), c.input.Graph.Vertices(), blockVertices, func(worker, begin, end int) error {
+		w := &c.workers[worker]
+		if l.spiral != nil {
+			l.spiral.forward(c.kernels, w, c.input.Spirals, x, y, begin, end)
+			return nil
+		}
+		l.convolution.forward(c.kernels, w, c.input.Graph, x, y, begin, end, alpha)
+		if l.residual != nil {
+			l.residual.add(c.kernels, input.From(begin), y.From(begin), end-begin)
+		}
+		l.activation.apply(c.kernels, y.From(begin), end-begin)
+		return nil
+	})
+}

@@ -1,0 +1,157 @@
+package core
+
+import (
+	"libeman/geometry/memory"
+	"libeman/simd"
+)
+
+const (
+	// headRows is the number of vertices that go through the dense layers at a
+	// time.
+	headRows = 240
+	// logitsChunk is about how many log-probabilities are computed at a time.
+	logitsChunk = 1 << 16
+	// poolRows is the number of vertices in one partial sum of the mean over
+	// the vertices. Partial sums are added in order, whatever the threads.
+	poolRows = 16 * headRows
+)
+
+// scratch is the memory that one thread needs for one block of vertices.
+type scratch[T simd.Float] struct {
+	moments      []T // U_p, then M_p, of a block's vertices; a block's spirals
+	weights      []T // [edges of the block, rings]
+	pairs        []T // [edges of the block, pairs of rings]
+	coefficients []T // [edges of the block, heads]
+	self         []T // [vertices of the block, heads]
+	selfRows     []T // the vertices' own features, once for each head
+	hidden       []T // [headRows, hidden]
+	logits       []T // some rows of classes
+	logsum       []T // [headRows]
+	// The block's edges with the weights of the values and of the keys; here,
+	// because what a kernel gets through an interface cannot be on a stack.
+	rings, keys simd.Rings[T]
+}
+
+// scratchSizes are the lengths of the arrays of a scratch, in its order.
+type scratchSizes [9]int64
+
+func (s *scratchSizes) atLeast(other scratchSizes) {
+	for i := range s {
+		s[i] = max(s[i], other[i])
+	}
+}
+
+// scratchSizes says what the model needs where no block of vertices has more
+// than blockEdges edges.
+func (m *Model[T]) scratchSizes(blockEdges int64) (sizes scratchSizes) {
+	for i := range m.layers {
+		if l := &m.layers[i]; l.convolution != nil {
+			sizes.atLeast(l.convolution.scratchSizes(blockEdges))
+		} else {
+			sizes[0] = max(sizes[0], blockVertices*int64(l.spiral.weights.K))
+		}
+	}
+	sizes[6] = headRows * int64(simd.Padded(m.head.hidden))
+	sizes[7] = int64(m.head.second.N * m.head.chunk())
+	sizes[8] = headRows
+	return sizes
+}
+
+func (c *convolution[T]) scratchSizes(edges int64) scratchSizes {
+	sizes := scratchSizes{
+		0: blockVertices * int64(c.moments.Size(c.heads, c.rings)),
+		1: edges * int64(c.rings),
+		3: edges * int64(c.heads),
+	}
+	a := c.attention
+	if a == nil {
+		return sizes
+	}
+	sizes[0] = max(sizes[0], blockVertices*int64(a.moments.Size(a.heads, a.sets())))
+	if a.pairs {
+		sizes[2] = edges * int64(a.sets())
+	}
+	if a.self != nil {
+		sizes[4] = blockVertices * int64(a.heads)
+		sizes[5] = blockVertices * int64(a.heads*c.in.size())
+	}
+	return sizes
+}
+
+// chunk is how many rows of log-probabilities are computed at a time.
+func (h *denseHead[T]) chunk() int { return max(1, min(headRows, logitsChunk/h.second.N)) }
+
+// workspace is the memory of one call.
+type workspace[T simd.Float] struct {
+	arena    *memory.Arena
+	features [3][]T // features of all vertices: of a layer, the next, and the block's input
+	workers  []scratch[T]
+	pooled   []float64 // [partial sums, hidden]
+	want     workspaceSizes
+}
+
+// workspaceSizes are the lengths of its arrays.
+type workspaceSizes struct {
+	features, pooled int64
+	workers          int
+	scratch          scratchSizes
+}
+
+func (m *Model[T]) workspaceSizes(vertices, blockEdges int64, threads int) workspaceSizes {
+	sizes := workspaceSizes{workers: threads, scratch: m.scratchSizes(blockEdges)}
+	widest := m.spec.InputType().size()
+	for i := range m.layers {
+		widest = max(widest, m.layers[i].out.size())
+	}
+	sizes.features = vertices * int64(widest)
+	if m.spec.Task == TaskClassification {
+		sizes.pooled = (vertices + poolRows - 1) / poolRows * int64(simd.Padded(m.head.hidden))
+	}
+	return sizes
+}
+
+// numbers is how many T and float64 the arrays hold together.
+func (s workspaceSizes) numbers() (elements, doubles int64) {
+	for _, size := range s.scratch {
+		elements += size * int64(s.workers)
+	}
+	return elements + 3*s.features, s.pooled
+}
+
+// fits says whether the workspace is large enough.
+func (w *workspace[T]) fits(s workspaceSizes) bool {
+	for i, size := range s.scratch {
+		if w.want.scratch[i] < size {
+			return false
+		}
+	}
+	return w.want.features >= s.features && w.want.pooled >= s.pooled && w.want.workers >= s.workers
+}
+
+func newWorkspace[T simd.Float](budget *memory.Budget, s workspaceSizes) (*workspace[T], error) {
+	w := &workspace[T]{arena: budget.NewArena("inference"), workers: make([]scratch[T], s.workers), want: s}
+	arrays := []array[T]{{&w.features[0], s.features}, {&w.features[1], s.features}, {&w.features[2], s.features}}
+	for i := range w.workers {
+		k := &w.workers[i]
+		for j, to := range []*[]T{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows, &k.hidden, &k.logits, &k.logsum} {
+			arrays = append(arrays, array[T]{to, s.scratch[j]})
+		}
+	}
+	var err error
+	for _, a := range arrays {
+		if *a.to, err = memory.Make[T](w.arena, a.size); err != nil {
+			w.arena.Free()
+			return nil, err
+		}
+	}
+	if w.pooled, err = memory.Make[float64](w.arena, s.pooled); err != nil {
+		w.arena.Free()
+		return nil, err
+	}
+	return w, nil
+}
+
+type array[T simd.Float] struct {
+	to   *[]T
+	size int64
+}

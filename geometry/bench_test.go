@@ -1,0 +1,85 @@
+package geometry
+
+import (
+	"fmt"
+	"testing"
+
+	"libeman/geometry/parallel"
+)
+
+// Spheres of about 7k, 50k and 850k vertices (4n²+2).
+var benchSizes = []int{42, 112, 461}
+
+func benchMesh(b *testing.B, run func(b *testing.B, shape testMesh, threads int)) {
+	for _, n := range benchSizes {
+		shape := sphere(n, 0.4, 1)
+		for _, threads := range []int{1, 2} {
+			b.Run(fmt.Sprintf("V=%d/threads=%d", shape.vertices(), threads), func(b *testing.B) { run(b, shape, threads) })
+		}
+	}
+}
+
+func reportPerEdge(b *testing.B, shape testMesh) {
+	edges := len(shape.faces) // a closed mesh has 3F/2 edges, each in two directions
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(edges), "ns/edge")
+}
+
+func BenchmarkNew(b *testing.B) {
+	benchMesh(b, func(b *testing.B, shape testMesh, threads int) {
+		r := Resources{Threads: parallel.New(threads)}
+		for b.Loop() {
+			m, err := New(r, FromSlices(shape.positions, shape.faces), Options{}, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			m.Close()
+		}
+		reportPerEdge(b, shape)
+	})
+}
+
+// Update + edge geometry in float32: what a network needs of a deformed mesh.
+func BenchmarkUpdateAndEdges(b *testing.B) {
+	benchMesh(b, func(b *testing.B, shape testMesh, threads int) {
+		m := shape.build(b, Options{}, threads)
+		n := len(shape.faces)
+		g := EdgeGeometry[float32]{make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)}
+		for b.Loop() {
+			if err := m.Update(ReadSlice(shape.positions, 3), nil); err != nil {
+				b.Fatal(err)
+			}
+			if err := m.Read(func(v *View) error { return Edges(v, g, nil) }); err != nil {
+				b.Fatal(err)
+			}
+		}
+		reportPerEdge(b, shape)
+	})
+}
+
+func BenchmarkRelTan(b *testing.B) {
+	benchMesh(b, func(b *testing.B, shape testMesh, threads int) {
+		m := shape.build(b, Options{}, threads)
+		o := RelTanOptions{Powers: []float64{0.5, 0.7}}
+		out := make([]float64, 4*shape.vertices())
+		for b.Loop() {
+			if err := m.Read(func(v *View) error { return v.RelTan(o, WriteSlice(out, 4), nil) }); err != nil {
+				b.Fatal(err)
+			}
+		}
+		reportPerEdge(b, shape)
+	})
+}
+
+func BenchmarkExamine(b *testing.B) {
+	benchMesh(b, func(b *testing.B, shape testMesh, threads int) {
+		m := shape.build(b, Options{}, threads)
+		for b.Loop() {
+			r, err := m.Examine(nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			r.Close()
+		}
+		reportPerEdge(b, shape)
+	})
+}

@@ -1,0 +1,135 @@
+package simd
+
+//go:generate go run github.com/golang/mock/mockgen@v1.6.0 -destination=mocksimd/kernels.go -package=mocksimd libeman/simd Kernels32
+
+// Float is the element type of a computation: float32 is what ships, float64
+// is what the reference vectors are checked with.
+type Float interface{ float32 | float64 }
+
+// Lanes is the number of channels that a row of features is padded to a
+// multiple of: one AVX-512 register of float32. The channels added by padding
+// are zero, and every kernel keeps them zero.
+const Lanes = 16
+
+// Padded is the smallest multiple of Lanes that is not below n.
+func Padded(n int) int { return (n + Lanes - 1) / Lanes * Lanes }
+
+// Rows is a view of a matrix: row i begins at Data[i*Stride].
+type Rows[T Float] struct {
+	Data   []T
+	Stride int
+}
+
+// From is the view without its first n rows.
+func (r Rows[T]) From(n int) Rows[T] { return Rows[T]{r.Data[n*r.Stride:], r.Stride} }
+
+// Columns is the view without the first n entries of each row.
+func (r Rows[T]) Columns(n int) Rows[T] { return Rows[T]{r.Data[n:], r.Stride} }
+
+// Row is the first n entries of row i.
+func (r Rows[T]) Row(i, n int) []T { return r.Data[i*r.Stride:][:n] }
+
+// Activation is the function that a dense layer applies to its sums.
+type Activation int
+
+// The activations.
+const (
+	Identity Activation = iota
+	ReLU                // max(x, 0)
+	ELU                 // x for x > 0, otherwise e^x - 1
+)
+
+// Kernels are the operations in which nearly all time is spent, at the grain
+// of a block of vertices, so that a call costs nothing beside its work. They
+// allocate nothing, keep no state and may be called from any number of threads
+// at once. [Generic] is the specification: the others compute the same
+// formulas in another order of additions, and round accordingly.
+//
+// Every size is the caller's to check; a kernel indexes what the formulas
+// name and nothing else.
+//
+// A vertex's features are 2L+1 rows (rho_0; Re, Im of rho_1; Re, Im of rho_2;
+// …) of Padded(channels) numbers.
+type Kernels[T Float] interface {
+	// Name tells the instruction set: "generic", "avx2", "avx512", "neon".
+	Name() string
+
+	// Multiply computes c = a·b, or c += a·b, for rows rows of a [rows, b.K],
+	// b [b.K, b.N] and c [rows, b.N].
+	Multiply(c, a Rows[T], b *Panel[T], rows int, accumulate bool)
+
+	// Dense computes c = f(a·b + bias) for an activation f; bias has b.N
+	// entries. Shapes are those of Multiply.
+	Dense(c, a Rows[T], b *Panel[T], bias []T, rows int, f Activation)
+
+	// Add computes c += a for rows rows of n entries.
+	Add(c, a Rows[T], n, rows int)
+
+	// EdgeDot computes, for every edge e = (p ← q) of the rings, head h and
+	// with t over the moments of plan (EMAN, §6: K_pqᵀ Q_p with the query
+	// folded through the key),
+	//
+	//	logits[e, h] = Σ_s w_s(e) Σ_t u[p, t, h, s] · m_t(e).
+	//
+	// logits is [edges of the rings, heads]; a row of u is laid out as
+	// plan.Size(heads, rings.Sets) says.
+	EdgeDot(logits []T, u Rows[T], plan *Moments, rings *Rings[T], heads int)
+
+	// Softmax replaces each ring's logits [edges, heads], head by head, by
+	// exp(l) / Σ exp(l) (§6); with scaled it multiplies by the number of
+	// terms, the paper's N_p. self [vertices, heads] holds one more term of
+	// each ring, the vertex itself (app. D.4), or is nil.
+	Softmax(logits, self []T, offsets []int64, heads int, scaled bool)
+
+	// EdgeAggregate computes, for every vertex p of the rings and head h,
+	//
+	//	m[p, t, h, s] = Σ_e a[e, h] w_s(e) m_t(e)
+	//
+	// over the edges e of p's ring: the moments to which the learnt weights
+	// are applied once per vertex. a is [edges of the rings, heads]. It is the
+	// transpose of EdgeDot, with the same layout of a row.
+	EdgeAggregate(m Rows[T], a []T, plan *Moments, rings *Rings[T], heads int)
+
+	// Rectify replaces n entries of each row by max(x, 0).
+	Rectify(x Rows[T], n, rows int)
+
+	// Regular applies ReLU to the samples of each channel's Fourier series
+	// and transforms back: x = Bᵀ·ReLU(B·x) with B the samples of circle.
+	Regular(x Rows[T], circle *Circle[T], channels, rows int)
+
+	// Poly is Regular with, in place of ReLU, s·P(f/s): P a polynomial close
+	// to ReLU and s the root mean square of f over the circle (see Circle).
+	Poly(x Rows[T], circle *Circle[T], channels, rows int)
+
+	// Gate applies max(x, 0) to rho_0 and z·σ(a|z| + b), σ(x) = 1/(1+e^-x), to
+	// rho_1 … rho_order; a and b are [order, channels].
+	Gate(x Rows[T], a, b []T, order, channels, rows int)
+
+	// ArgMax finds for each row of a the index of the largest entry of
+	// a·b + bias among the first classes, the lowest of equal ones, without
+	// storing the product.
+	ArgMax(labels []int32, a Rows[T], b *Panel[T], bias []T, classes, rows int)
+
+	// TopK finds for each row the k largest entries of a·b + bias among the
+	// first classes, in falling order and the lowest index first among equal
+	// ones, and logsum[i] = log Σ_j exp((a·b + bias)[i, j]). labels and values
+	// are [rows, k].
+	TopK(labels []int32, values, logsum []T, a Rows[T], b *Panel[T], bias []T, classes, k, rows int)
+
+	// LogSoftmax replaces n entries of each row by x - log Σ exp(x).
+	LogSoftmax(x Rows[T], n, rows int)
+}
+
+// Kernels32 are the kernels of the shipped library.
+type Kernels32 = Kernels[float32]
+
+// Generic is the kernels in plain Go.
+type Generic[T Float] struct{}
+
+var (
+	_ Kernels[float32] = Generic[float32]{}
+	_ Kernels[float64] = Generic[float64]{}
+)
+
+// Name returns "generic".
+func (Generic[T]) Name() string { return "generic" }

@@ -1,0 +1,44 @@
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from header import ROOT
+
+BUILD = ROOT / "build"
+
+
+@pytest.fixture(scope="session")
+def library() -> Path:
+    path = BUILD / "libeman.so"
+    assert path.exists(), "build the library first: make"
+    return path
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory, library: Path):
+    """Compiles a program of tests/programs and returns its path."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def compile_program(source: str, *flags: str, compiler: str | None = None, link: bool = True) -> Path:
+        path = ROOT / "tests" / "programs" / source
+        default = os.environ.get("CXX", "c++") if path.suffix == ".cpp" else os.environ.get("CC", "cc")
+        if not any(f.startswith("-std") for f in flags):
+            flags += ("-std=c++17" if path.suffix == ".cpp" else "-std=c11",)
+        output = folder / (path.stem + "-" + str(abs(hash((source, flags, compiler)))))
+        command = [compiler or default, "-O1", "-g", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+        command += [f"-I{ROOT / 'include'}", *flags, str(path), "-o", str(output), "-pthread", "-lm"]
+        if link:
+            command += [f"-L{BUILD}", "-leman", f"-Wl,-rpath,{BUILD}"]
+        subprocess.run(command, check=True)
+        return output
+
+    return compile_program
+
+
+@pytest.fixture(params=[c for c in ("cc", "clang") if shutil.which(c)])
+def compiler(request: pytest.FixtureRequest) -> str:
+    """Each C compiler there is; they also take C++ with -x c++."""
+    return request.param

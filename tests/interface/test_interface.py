@@ -1,0 +1,80 @@
+"""What holds for every function of the C interface."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from header import ROOT, Function, constants, functions
+
+EVERY = functions()
+
+
+def exported(library: Path) -> list[str]:
+    listing = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    return sorted(line.split()[2].split("@")[0] for line in listing.splitlines() if line.split()[1] != "A")
+
+
+def test_exactly_the_public_names_leave_the_library(library: Path) -> None:
+    listed = re.findall(r"^\s+(eman_\w+);", (ROOT / "capi" / "exports.map").read_text(), re.M)
+    assert exported(library) == sorted(listed) == sorted(f.name for f in EVERY)
+
+
+def test_dynamic_section(library: Path) -> None:
+    section = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    abi = constants()["EMAN_ABI_VERSION"]
+    assert f"Library soname: [libeman.so.{abi}]" in section
+    assert "NODELETE" in section and "NOW" in section
+    assert "TEXTREL" not in section
+
+
+@pytest.mark.parametrize("function", EVERY, ids=lambda f: f.name)
+def test_every_function_is_documented(function: Function) -> None:
+    assert "@since" in function.comment
+    short = "\n" not in function.comment.strip()
+    for parameter in function.parameters:
+        assert short or f"@param {parameter.name}" in function.comment, parameter.name
+    assert function.result in {"eman_status", "void", "int32_t", "const char *"}
+
+
+# One program for each question, run in a process of its own, as a wrong answer
+# may be a crash or a call that never returns.
+HOST = ROOT / "tests" / "interface" / "host.py"
+
+
+def host(question: str, library: Path, *arguments: str) -> str:
+    command = [sys.executable, "-X", "dev", str(HOST), question, str(library), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("faulthandler", ["before", "after"])
+def test_null_in_every_pointer(library: Path, faulthandler: str) -> None:
+    output = host("null", library, faulthandler)
+    pointers = sum(p.is_pointer for f in EVERY for p in f.parameters)
+    assert f"{pointers} pointers" in output
+
+
+def test_small_numbers_in_every_pointer(library: Path) -> None:
+    host("small", library, "none")
+
+
+def test_every_function_in_the_child_of_a_fork(library: Path) -> None:
+    assert f"{len(EVERY)} functions" in host("fork", library)
+
+
+def test_fork_before_load(library: Path) -> None:
+    host("fork-before-load", library)
+
+
+def test_trim_returns_memory(library: Path) -> None:
+    host("trim", library)
+
+
+def test_reopening(library: Path) -> None:
+    host("reopen", library)

@@ -1,0 +1,55 @@
+"""C and C++ programs against the built library."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def run(program: Path, *arguments: str) -> str:
+    result = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize(
+    ("language", "standard"), [("c", "c99"), ("c", "c11"), ("c++", "c++11"), ("c++", "c++17"), ("c++", "c++20")]
+)
+def test_header_is_clean(compiled, compiler: str, language: str, standard: str) -> None:
+    flags = [f"-std={standard}", "-Wconversion", "-Wshadow", f"-x{language}"]
+    flags += ["-Wstrict-prototypes"] if language == "c" else []
+    compiled("layout.c", "-fsyntax-only", *flags, compiler=compiler, link=False)
+
+
+def test_features_in_c(compiled) -> None:
+    assert "difference after a similarity" in run(compiled("features.c", "-std=c99"))
+
+
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+def test_features_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
+    mesh = tmp_path / "pyramid.obj"
+    mesh.write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0.5 0.4 1\nf 4 3 2 1\nf 1 2 5\nf 2 3 5\nf 3 4 5\nf 4 1 5\n")
+    program = compiled("features.cpp", f"-std={standard}", "-Wconversion", "-Wshadow")
+    assert "5 vertices, 6 faces, 1 component(s)" in run(program, str(mesh))
+    mesh.write_text("v 0 0 0\nf 1 2 3\n")
+    result = subprocess.run([program, mesh], capture_output=True, text=True)
+    assert result.returncode == 1 and "face 0: vertex index 1 is out of range [0, 1)" in result.stderr
+
+
+def test_hostile_input(compiled) -> None:
+    assert run(compiled("hostile.c")).endswith("0 failures\n")
+
+
+def test_float_environment_of_the_host(compiled) -> None:
+    run(compiled("float_environment.c", "-frounding-math"))
+
+
+def test_refused_memory_is_a_status(compiled) -> None:
+    """Under `ulimit -v` the system refuses; the host must go on."""
+    program = compiled("address_space.c")
+    limited = f"ulimit -v 3000000; exec {program}"
+    result = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "EMAN_E_NOMEM" in result.stdout
