@@ -54,8 +54,10 @@ def integers(source: Any, name: str, columns: Optional[int]) -> Array:
     if found.dtype.kind not in "iu" and found.size:
         raise InvalidArgumentError(f"{name} must be integers, got {found.dtype}")
     found = _shaped(found, name, columns)
-    if found.dtype.kind == "u" and found.dtype.itemsize == 8 and found.size and found.max() > np.iinfo(np.int64).max:
-        raise InvalidArgumentError(f"{name} contains {found.max()}, which no index can be")
+    if found.dtype.kind == "u" and found.dtype.itemsize == 8 and found.size:
+        highest = int(found.max())  # numpy 1 would compare an unsigned number with 2**63 - 1 as floats
+        if highest > np.iinfo(np.int64).max:
+            raise InvalidArgumentError(f"{name} contains {highest}, which no index can be")
     return _readable(found, _INTEGER, np.int64)
 
 
