@@ -84,12 +84,31 @@ func (c *Control) Stage(from, to float64) *Control {
 type Pool struct{ threads int }
 
 // New returns a pool of the given number of threads, the caller's among them;
-// zero or less means one for each processor.
+// zero or less means one for each processor. No pool has more than MaxThreads.
 func New(threads int) *Pool {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	return &Pool{threads: threads}
+	return &Pool{threads: min(threads, MaxThreads())}
+}
+
+// MaxThreads bounds the threads of a pool, and the helpers of all loops that
+// run at a time: more bring nothing, and a process that may start no further
+// thread is ended by the Go runtime.
+func MaxThreads() int { return max(16, runtime.GOMAXPROCS(0)) }
+
+// helpers is the number of helper threads at work in the process.
+var helpers atomic.Int64
+
+// hire reserves up to n helpers and returns how many it got.
+func hire(n int) int {
+	for hired := range n {
+		if helpers.Add(1) > int64(MaxThreads()) {
+			helpers.Add(-1)
+			return hired
+		}
+	}
+	return n
 }
 
 // Threads is the number of threads of the pool, and the bound of the worker
@@ -117,7 +136,8 @@ type loop struct {
 
 // For calls body(worker, block) once for every block in [0, blocks), in no
 // particular order, with worker < p.Threads() telling the threads apart (for
-// scratch memory). It returns when all calls have returned.
+// scratch memory). It returns when all calls have returned. Where the process
+// is short of helpers the caller does more of the work.
 //
 // Blocks are handed out in increasing order, so the error returned, that of
 // the lowest failing block, does not depend on the number of threads. Blocks
@@ -127,16 +147,16 @@ func (p *Pool) For(control *Control, blocks int, body func(worker, block int) er
 		return control.Stopped()
 	}
 	l := &loop{control: control, blocks: int64(blocks), body: body}
-	helpers := min(p.Threads(), blocks) - 1
 	var group sync.WaitGroup
-	for worker := 1; worker <= helpers; worker++ {
+	for worker := range hire(min(p.Threads(), blocks) - 1) {
 		group.Add(1)
 		go func() {
 			defer group.Done()
+			defer helpers.Add(-1)
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			defer simd.LeaveFloatEnvironment(simd.EnterDefaultFloatEnvironment())
-			l.work(worker, nil)
+			l.work(worker+1, nil)
 		}()
 	}
 	var progress func(float64) bool

@@ -178,7 +178,7 @@ static void fences(void) {
     for (int i = 0; i < 12; i++) q[(3 - i / 3) * stride + i % 3] = tetrahedron[i];
     positions.data = q + 3 * stride;
     positions.row_stride = -positions.row_stride;
-    require("positions backwards behind a fence", eman_mesh_update(mesh, &positions, NULL) == EMAN_OK);
+    require("positions backwards behind a fence", eman_mesh_update(mesh, &positions, NULL, NULL) == EMAN_OK);
 
     float *out = (float *)(fenced(1) - 8 * sizeof(float));
     eman_mutable_view features = output(out, 4, 2, EMAN_FLOAT32);
