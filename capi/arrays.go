@@ -248,3 +248,45 @@ func readNumbers(pointer *C.double, n int) []float64 {
 	copy(values, unsafe.Slice((*float64)(unsafe.Pointer(pointer)), n))
 	return values
 }
+
+// writeText copies a text and its NUL to the caller, and tells its length even
+// where there is no room for it.
+func writeText(content []byte, text *C.char, capacity C.int64_t, length *C.int64_t) error {
+	if capacity < 0 {
+		return invalidArgument("capacity is %d", capacity)
+	}
+	*length = C.int64_t(len(content))
+	if int64(capacity) <= int64(len(content)) {
+		return refuse(C.EMAN_E_BUFFER_TOO_SMALL, "text has room for %d bytes, %d are needed", capacity, len(content)+1)
+	}
+	buffer := unsafe.Slice((*byte)(unsafe.Pointer(text)), len(content)+1)
+	copy(buffer, content)
+	buffer[len(content)] = 0
+	return nil
+}
+
+// writeName copies a name and its NUL, cut to fit, into a field of a struct.
+func writeName(field []C.char, name string) {
+	buffer := unsafe.Slice((*byte)(unsafe.Pointer(&field[0])), len(field))
+	n := copy(buffer[:len(buffer)-1], name)
+	buffer[n] = 0
+}
+
+// packed returns a packed float32 array of the caller's as a slice; false for
+// other layouts.
+func (a *array) packed(count int) ([]float32, bool) {
+	if a.dtype != C.EMAN_FLOAT32 || a.columnStride != 4 || a.rowStride != 4*a.columns || a.data%4 != 0 {
+		return nil, false
+	}
+	return unsafe.Slice((*float32)(a.element(0, 0)), count), true
+}
+
+// storeReals writes a whole real array.
+func storeReals(a array, values []float32) {
+	rows := len(values) / int(a.columns)
+	if a.dtype == C.EMAN_FLOAT32 {
+		store[float32, float32](&a, values, 0, rows)
+	} else {
+		store[float32, float64](&a, values, 0, rows)
+	}
+}

@@ -10,11 +10,15 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
+	"libeman/core"
 	"libeman/geometry"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
+	"libeman/simd"
 )
 
 // mallocSource takes large arrays from the C heap, which can refuse.
@@ -23,11 +27,50 @@ type mallocSource struct{}
 func (mallocSource) Allocate(bytes int64) unsafe.Pointer { return C.emango_allocate(C.int64_t(bytes)) }
 func (mallocSource) Free(block unsafe.Pointer, _ int64)  { C.emango_release(block) }
 
-// environment is what a context stands for.
+// environment is what a context stands for. It lives as long as the context's
+// handle or an object made with it.
 type environment struct {
 	geometry.Resources
+	runner         *core.Runner[float32]
 	instructionSet C.eman_instruction_set
 	log, logUser   uintptr // the host's function and argument, or 0
+	users          atomic.Int64
+}
+
+// environments are those that live, for eman_trim.
+var environments struct {
+	sync.Mutex
+	alive map[*environment]struct{}
+}
+
+func (e *environment) retain() *environment {
+	if e.users.Add(1) == 1 {
+		environments.Lock()
+		defer environments.Unlock()
+		if environments.alive == nil {
+			environments.alive = map[*environment]struct{}{}
+		}
+		environments.alive[e] = struct{}{}
+	}
+	return e
+}
+
+func (e *environment) release() {
+	if e.users.Add(-1) == 0 {
+		environments.Lock()
+		defer environments.Unlock()
+		delete(environments.alive, e)
+		e.runner.Trim()
+	}
+}
+
+// trimEnvironments gives the memory back that contexts keep between calls.
+func trimEnvironments() {
+	environments.Lock()
+	defer environments.Unlock()
+	for e := range environments.alive {
+		e.runner.Trim()
+	}
 }
 
 const maxThreads = 1024
@@ -57,11 +100,13 @@ func newEnvironment(options *C.eman_context_options) (*environment, error) {
 	if err != nil {
 		return nil, err
 	}
+	resources := geometry.Resources{
+		Threads: parallel.New(int(o.threads)),
+		Memory:  memory.NewBudget(o.memoryLimit, mallocSource{}),
+	}
 	return &environment{
-		Resources: geometry.Resources{
-			Threads: parallel.New(int(o.threads)),
-			Memory:  memory.NewBudget(o.memoryLimit, mallocSource{}),
-		},
+		Resources:      resources,
+		runner:         core.NewRunner[float32](simd.Generic[float32]{}, resources.Threads, resources.Memory),
 		instructionSet: chosen,
 		log:            o.log,
 		logUser:        o.logUser,
@@ -107,6 +152,7 @@ func emango_context_create(options *C.eman_context_options, context **C.eman_con
 		if err != nil {
 			return err
 		}
+		env.retain()
 		*context = (*C.eman_context)(handle)
 		return nil
 	})
@@ -114,7 +160,7 @@ func emango_context_create(options *C.eman_context_options, context **C.eman_con
 
 //export emango_context_free
 func emango_context_free(context *C.eman_context) {
-	closeBox(unsafe.Pointer(context), kindContext, func(*environment) {})
+	closeBox(unsafe.Pointer(context), kindContext, (*environment).release)
 }
 
 //export emango_context_describe
@@ -138,9 +184,6 @@ func emango_context_describe(context *C.eman_context, info *C.eman_context_info,
 //export emango_build_info
 func emango_build_info(text *C.char, capacity C.int64_t, length *C.int64_t, message *C.emango_error) C.eman_status {
 	return guard(message, func() error {
-		if capacity < 0 {
-			return invalidArgument("capacity is %d", capacity)
-		}
 		automatic, err := chooseInstructionSet(C.EMAN_ISA_AUTO)
 		if err != nil {
 			return err
@@ -156,18 +199,14 @@ func emango_build_info(text *C.char, capacity C.int64_t, length *C.int64_t, mess
 		if err != nil {
 			return err
 		}
-		*length = C.int64_t(len(info))
-		if int64(capacity) <= int64(len(info)) {
-			return refuse(C.EMAN_E_BUFFER_TOO_SMALL, "text has room for %d bytes, %d are needed", capacity, len(info)+1)
-		}
-		copy(unsafe.Slice((*byte)(unsafe.Pointer(text)), len(info)+1), append(info, 0))
-		return nil
+		return writeText(info, text, capacity, length)
 	})
 }
 
 //export emango_trim
 func emango_trim(message *C.emango_error) C.eman_status {
 	return guard(message, func() error {
+		trimEnvironments()
 		debug.FreeOSMemory()
 		C.emango_trim_heap()
 		return nil

@@ -27,10 +27,11 @@ const (
 	kindContext boxKind = 0x10 + iota
 	kindMesh
 	kindReport
+	kindModel
 )
 
 func (k boxKind) String() string {
-	return map[boxKind]string{kindContext: "context", kindMesh: "mesh", kindReport: "report"}[k]
+	return map[boxKind]string{kindContext: "context", kindMesh: "mesh", kindReport: "report", kindModel: "model"}[k]
 }
 
 // newBox allocates a box that holds value.

@@ -4,16 +4,57 @@ package main
 import "C"
 
 import (
+	"sync"
 	"unsafe"
 
+	"libeman/core"
 	"libeman/geometry"
 	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
 )
 
 // meshObject is a mesh and the context that it was made with.
 type meshObject struct {
 	*geometry.Mesh
 	environment *environment
+	graph       *graphCache
+}
+
+// graphCache keeps the edge geometry of a mesh for the networks that run on it.
+type graphCache struct {
+	sync.Mutex
+	graph   *core.Graph[float32]
+	version uint64
+}
+
+// of returns the graph of a view. It is valid as long as the view is: an update
+// of the mesh, after which it is built anew, waits for that.
+func (c *graphCache) of(v *geometry.View, control *parallel.Control) (*core.Graph[float32], error) {
+	c.Lock()
+	defer c.Unlock()
+	if c.graph != nil && c.version == v.Version() {
+		return c.graph, nil
+	}
+	c.free()
+	graph, err := core.NewMeshGraph[float32](v, control)
+	if err != nil {
+		return nil, err
+	}
+	c.graph, c.version = graph, v.Version()
+	return graph, nil
+}
+
+func (c *graphCache) free() {
+	if c.graph != nil {
+		c.graph.Free()
+		c.graph = nil
+	}
+}
+
+func (m meshObject) free() {
+	m.graph.free()
+	m.Close()
+	m.environment.release()
 }
 
 // counts are V and F, which never change.
@@ -45,11 +86,12 @@ func onView(mesh *C.eman_mesh, message *C.emango_error, body func(v *geometry.Vi
 
 // handOut puts a new mesh into a handle of the caller's.
 func handOut(mesh *geometry.Mesh, env *environment, out **C.eman_mesh) error {
-	handle, err := newBox(kindMesh, meshObject{mesh, env})
+	handle, err := newBox(kindMesh, meshObject{mesh, env, &graphCache{}})
 	if err != nil {
 		mesh.Close()
 		return err
 	}
+	env.retain()
 	*out = (*C.eman_mesh)(handle)
 	return nil
 }
@@ -133,7 +175,7 @@ func framesReader(name string, view *C.eman_view, vertices int64) (geometry.Posi
 
 //export emango_mesh_free
 func emango_mesh_free(mesh *C.eman_mesh) {
-	closeBox(unsafe.Pointer(mesh), kindMesh, func(m meshObject) { m.Close() })
+	closeBox(unsafe.Pointer(mesh), kindMesh, meshObject.free)
 }
 
 //export emango_mesh_update
@@ -257,9 +299,6 @@ func emango_mesh_reltan(mesh *C.eman_mesh, powers *C.double, count C.int32_t, op
 			if err := readStruct("options", unsafe.Pointer(options), &o); err != nil {
 				return err
 			}
-		}
-		if o.constant == 0 {
-			return invalidArgument("options.constant is 0")
 		}
 		watch, err := newControl(control)
 		if err != nil {

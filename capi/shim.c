@@ -72,6 +72,21 @@ PIN(eman_report_summary, min_degree, 56);
 PIN(eman_report_summary, area, 72);
 PIN(eman_report_summary, max_length, 96);
 
+PIN_SIZE(eman_tensor, 32);
+PIN(eman_tensor, data, 8);
+PIN(eman_tensor, shape, 16);
+PIN(eman_tensor, rank, 24);
+PIN(eman_tensor, dtype, 28);
+PIN_SIZE(eman_parameter_info, 176);
+PIN(eman_parameter_info, shape, 8);
+PIN(eman_parameter_info, size, 40);
+PIN(eman_parameter_info, name, 48);
+PIN_SIZE(eman_layer_info, 80);
+PIN(eman_layer_info, channels, 4);
+PIN(eman_layer_info, order, 8);
+PIN(eman_layer_info, heads, 12);
+PIN(eman_layer_info, name, 16);
+
 /* ------------------------------------------------------------------ errors */
 
 /* The text of each thread's last error lies in memory of its own, found by a
@@ -490,4 +505,170 @@ eman_status eman_random_permutation(uint64_t seed, const eman_mutable_view *orde
   ENTER();
   NEED(order);
   CALL(emango_random_permutation(seed, (eman_mutable_view *)order, error));
+}
+
+/* ------------------------------------------------------------------ models */
+
+eman_status eman_model_create(eman_context *context, const char *description, uint64_t seed, eman_model **model) {
+  ENTER();
+  NEED(context);
+  NEED(description);
+  NEED(model);
+  CALL(emango_model_create(context, (char *)description, seed, model, error));
+}
+
+eman_status eman_model_load(eman_context *context, const char *path, eman_model **model) {
+  ENTER();
+  NEED(context);
+  NEED(path);
+  NEED(model);
+  CALL(emango_model_load(context, (char *)path, model, error));
+}
+
+eman_status eman_model_load_memory(eman_context *context, const void *data, int64_t size, eman_model **model) {
+  ENTER();
+  NEED(context);
+  NEED(data);
+  NEED(model);
+  CALL(emango_model_load_memory(context, (void *)data, size, model, error));
+}
+
+eman_status eman_model_from_authors(eman_context *context, const char *config, const eman_tensor *tensors,
+                                    int32_t count, eman_model **model) {
+  ENTER();
+  NEED(context);
+  NEED(config);
+  NEED(tensors);
+  NEED(model);
+  CALL(emango_model_from_authors(context, (char *)config, (eman_tensor *)tensors, count, model, error));
+}
+
+void eman_model_free(eman_model *model) { FREE(emango_model_free(model), model); }
+
+eman_status eman_model_save(const eman_model *model, const char *path) {
+  ENTER();
+  NEED(model);
+  NEED(path);
+  CALL(emango_model_save((eman_model *)model, (char *)path, error));
+}
+
+eman_status eman_model_save_memory(const eman_model *model, void *data, int64_t capacity, int64_t *size) {
+  ENTER();
+  NEED(model);
+  if (capacity != 0) NEED(data);
+  NEED(size);
+  CALL(emango_model_save_memory((eman_model *)model, data, capacity, size, error));
+}
+
+eman_status eman_model_spec(const eman_model *model, char *text, int64_t capacity, int64_t *length) {
+  ENTER();
+  NEED(model);
+  if (capacity != 0) NEED(text);
+  NEED(length);
+  CALL(emango_model_spec((eman_model *)model, text, capacity, length, error));
+}
+
+eman_status eman_model_parameter_count(const eman_model *model, int32_t *count) {
+  ENTER();
+  NEED(model);
+  NEED(count);
+  CALL(emango_model_parameter_count((eman_model *)model, count, error));
+}
+
+eman_status eman_model_describe_parameter(const eman_model *model, int32_t index, eman_parameter_info *info) {
+  ENTER();
+  NEED(model);
+  NEED(info);
+  CALL(emango_model_describe_parameter((eman_model *)model, index, info, error));
+}
+
+eman_status eman_model_get_parameter(const eman_model *model, int32_t index, const eman_mutable_view *values) {
+  ENTER();
+  NEED(model);
+  NEED(values);
+  CALL(emango_model_get_parameter((eman_model *)model, index, (eman_mutable_view *)values, error));
+}
+
+eman_status eman_model_set_parameters(eman_model *model, const eman_tensor *tensors, int32_t count) {
+  ENTER();
+  NEED(model);
+  NEED(tensors);
+  CALL(emango_model_set_parameters(model, (eman_tensor *)tensors, count, error));
+}
+
+eman_status eman_model_layer_count(const eman_model *model, int32_t *count) {
+  ENTER();
+  NEED(model);
+  NEED(count);
+  CALL(emango_model_layer_count((eman_model *)model, count, error));
+}
+
+eman_status eman_model_describe_layer(const eman_model *model, int32_t layer, eman_layer_info *info) {
+  ENTER();
+  NEED(model);
+  NEED(info);
+  CALL(emango_model_describe_layer((eman_model *)model, layer, info, error));
+}
+
+eman_status eman_model_estimate(const eman_model *model, int64_t vertices, int64_t edges, int64_t *bytes) {
+  ENTER();
+  NEED(model);
+  NEED(bytes);
+  CALL(emango_model_estimate((eman_model *)model, vertices, edges, bytes, error));
+}
+
+eman_status eman_model_predict(const eman_model *model, const eman_mesh *mesh, const eman_control *control,
+                               const eman_mutable_view *labels) {
+  ENTER();
+  NEED(model);
+  NEED(mesh);
+  NULLABLE(control);
+  NEED(labels);
+  CALL(emango_model_predict((eman_model *)model, (eman_mesh *)mesh, (eman_control *)control,
+                            (eman_mutable_view *)labels, error));
+}
+
+eman_status eman_model_top(const eman_model *model, const eman_mesh *mesh, int32_t k, const eman_control *control,
+                           const eman_mutable_view *labels, const eman_mutable_view *probabilities) {
+  ENTER();
+  NEED(model);
+  NEED(mesh);
+  NULLABLE(control);
+  NEED(labels);
+  NEED(probabilities);
+  CALL(emango_model_top((eman_model *)model, (eman_mesh *)mesh, k, (eman_control *)control, (eman_mutable_view *)labels,
+                        (eman_mutable_view *)probabilities, error));
+}
+
+eman_status eman_model_logits(const eman_model *model, const eman_mesh *mesh, const eman_control *control,
+                              const eman_mutable_view *logits) {
+  ENTER();
+  NEED(model);
+  NEED(mesh);
+  NULLABLE(control);
+  NEED(logits);
+  CALL(emango_model_logits((eman_model *)model, (eman_mesh *)mesh, (eman_control *)control, (eman_mutable_view *)logits,
+                           error));
+}
+
+eman_status eman_model_attention(const eman_model *model, const eman_mesh *mesh, int32_t layer,
+                                 const eman_control *control, const eman_mutable_view *attention) {
+  ENTER();
+  NEED(model);
+  NEED(mesh);
+  NULLABLE(control);
+  NEED(attention);
+  CALL(emango_model_attention((eman_model *)model, (eman_mesh *)mesh, layer, (eman_control *)control,
+                              (eman_mutable_view *)attention, error));
+}
+
+eman_status eman_model_features(const eman_model *model, const eman_mesh *mesh, int32_t layer,
+                                const eman_control *control, const eman_mutable_view *features) {
+  ENTER();
+  NEED(model);
+  NEED(mesh);
+  NULLABLE(control);
+  NEED(features);
+  CALL(emango_model_features((eman_model *)model, (eman_mesh *)mesh, layer, (eman_control *)control,
+                             (eman_mutable_view *)features, error));
 }

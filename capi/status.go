@@ -6,9 +6,11 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 	"unsafe"
 
+	"libeman/core"
 	"libeman/geometry"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
@@ -65,12 +67,18 @@ func statusOf(err error) (C.eman_status, string) {
 		{geometry.ErrInvalidMesh, C.EMAN_E_INVALID_MESH},
 		{geometry.ErrInvalidArgument, C.EMAN_E_INVALID_ARGUMENT},
 		{geometry.ErrTooLarge, C.EMAN_E_UNSUPPORTED},
+		{core.ErrInvalidModel, C.EMAN_E_INVALID_MODEL},
+		{core.ErrInvalidArgument, C.EMAN_E_INVALID_ARGUMENT},
 		{memory.ErrOutOfMemory, C.EMAN_E_NOMEM},
 		{parallel.ErrCancelled, C.EMAN_E_CANCELLED},
 	} {
 		if errors.Is(err, known.target) {
 			return known.status, err.Error()
 		}
+	}
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return C.EMAN_E_IO, err.Error()
 	}
 	return C.EMAN_E_INTERNAL, err.Error()
 }

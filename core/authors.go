@@ -11,21 +11,23 @@ import (
 
 // AuthorsConfig is how a model of the authors' code was built: the arguments
 // of its constructor, with its defaults in DefaultAuthorsConfig.
+//
+// Its JSON form has the names of their arguments.
 type AuthorsConfig struct {
-	Model            string // RelTanEMAN, EMAN, RelTanGemCNN, GemCNN or SpiralNet
-	Task             Task
-	Rings            int       // n_rings
-	MaxOrder         int       // max_order
-	Heads            int       // n_heads
-	EquivariantBias  bool      // equiv_bias
-	RegularNonLin    bool      // regular_non_lin
-	Powers           []float64 // rel_power_list
-	DegreePower      float64   // deg_power
-	RelativeConstant float64   // rel_power_const
-	// NullIsolated (null_isolated) sets the features of isolated vertices to
-	// zero in the authors' code, which otherwise computes NaN there. Here they
-	// are always zero.
-	NullIsolated bool
+	Model            string    `json:"model"` // RelTanEMAN, EMAN, RelTanGemCNN, GemCNN or SpiralNet
+	Task             Task      `json:"task"`
+	Rings            int       `json:"n_rings"`
+	MaxOrder         int       `json:"max_order"`
+	Heads            int       `json:"n_heads"`
+	EquivariantBias  bool      `json:"equiv_bias"`
+	RegularNonLin    bool      `json:"regular_non_lin"`
+	Powers           []float64 `json:"rel_power_list"`
+	DegreePower      float64   `json:"deg_power"`
+	RelativeConstant float64   `json:"rel_power_const"`
+	// NullIsolated sets the features of isolated vertices to zero in the
+	// authors' code, which otherwise computes NaN there. Here they are always
+	// zero.
+	NullIsolated bool `json:"null_isolated"`
 }
 
 // DefaultAuthorsConfig is what the authors' experiments use.
@@ -34,6 +36,16 @@ func DefaultAuthorsConfig(model string) AuthorsConfig {
 		Model: model, Task: TaskSegmentation, Rings: 2, MaxOrder: 2, Heads: 1, EquivariantBias: true,
 		Powers: []float64{0.5, 0.7}, DegreePower: 1.5, RelativeConstant: 1,
 	}
+}
+
+// ParseAuthorsConfig reads a configuration from JSON. Only "model" is needed;
+// the other fields have their defaults, and unknown ones are refused.
+func ParseAuthorsConfig(text []byte) (AuthorsConfig, error) {
+	config := DefaultAuthorsConfig("")
+	if err := decodeStrictly(text, &config); err != nil {
+		return config, invalidModel("config", "%v", jsonError(err))
+	}
+	return config, nil
 }
 
 // FromAuthors builds a model from a state_dict of the authors' code. Every

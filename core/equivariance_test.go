@@ -147,6 +147,43 @@ func distance(got, want []float64) float64 {
 	return math.Sqrt(difference / scale)
 }
 
+// Renumbering the vertices, and turning each ring, renumbers the results.
+func TestModelsArePermutationEquivariant(t *testing.T) {
+	random := rand.New(rand.NewPCG(17, 18))
+	const vertices = 200
+	mesh := newRandomMesh(random, vertices)
+	x := randomNumbers(random, vertices*4)
+	number := random.Perm(vertices) // new → old
+	place := make([]int32, vertices)
+	for p, old := range number {
+		place[old] = int32(p)
+	}
+	moved, movedX := &randomMesh{offsets: []int64{0}}, []float64(nil)
+	for _, old := range number {
+		begin, end := mesh.offsets[old], mesh.offsets[old+1]
+		for i := range end - begin {
+			e := begin + (i+1)%(end-begin)
+			moved.neighbors = append(moved.neighbors, place[mesh.neighbors[e]])
+			moved.geometry.CosTheta = append(moved.geometry.CosTheta, mesh.geometry.CosTheta[e])
+			moved.geometry.SinTheta = append(moved.geometry.SinTheta, mesh.geometry.SinTheta[e])
+			moved.geometry.CosTransport = append(moved.geometry.CosTransport, mesh.geometry.CosTransport[e])
+			moved.geometry.SinTransport = append(moved.geometry.SinTransport, mesh.geometry.SinTransport[e])
+			moved.geometry.Length = append(moved.geometry.Length, mesh.geometry.Length[e])
+		}
+		moved.offsets = append(moved.offsets, int64(len(moved.neighbors)))
+		movedX = append(movedX, x[4*old:4*old+4]...)
+	}
+	m := testModel[float64](t, nil)
+	classes := m.Spec().Classes
+	before := logitsOf(t, m, &Input[float64]{Graph: mesh.graph(t), Features: RelTanFeatures(x)})
+	after := logitsOf(t, m, &Input[float64]{Graph: moved.graph(t), Features: RelTanFeatures(movedX)})
+	for p, old := range number {
+		if e := largestDifference(t, after[p*classes:][:classes], before[old*classes:][:classes]); e > equivarianceBound {
+			t.Fatalf("vertex %d: off by %g", old, e)
+		}
+	}
+}
+
 // modelGap is the mean squared difference of log-probabilities under a random
 // change of gauge (the paper's table 1) of a random model on a random mesh.
 func modelGap[T simd.Float](t *testing.T, spec Spec) float64 {

@@ -10,7 +10,8 @@ import (
 // EdgeGeometry is what the layers need of each directed edge p ← q: the
 // direction θ_pq of q in p's gauge and the transport angle g_{q→p} as unit
 // vectors, and the length |q-p| in the mesh's units. An edge whose direction
-// has no projection to the tangent plane has cos θ = sin θ = 0.
+// has no projection to the tangent plane has cos θ = sin θ = 0; one without a
+// transport has cos g = sin g = 0, and lets only scalars pass.
 type EdgeGeometry struct {
 	CosTheta, SinTheta, CosTransport, SinTransport, Length []float64
 }
@@ -48,11 +49,15 @@ func NewGraph[T simd.Float](budget *memory.Budget, offsets []int64, neighbors, r
 		g.Free()
 		return nil, err
 	}
+	g.setLargestBlock()
+	return g, nil
+}
+
+func (g *Graph[T]) setLargestBlock() {
 	for begin := 0; begin < g.Vertices(); begin += blockVertices {
 		end := min(begin+blockVertices, g.Vertices())
-		g.largestBlock = max(g.largestBlock, offsets[end]-offsets[begin])
+		g.largestBlock = max(g.largestBlock, g.Offsets[end]-g.Offsets[begin])
 	}
-	return g, nil
 }
 
 // Vertices is the number of vertices.
@@ -113,8 +118,8 @@ func (x EdgeGeometry) check(edges int) error {
 		if c, s := x.CosTheta[e], x.SinTheta[e]; !isUnit(c, s) && (c != 0 || s != 0) {
 			return invalidArgument("theta", "edge %d: (%g, %g) is neither a unit vector nor zero", e, c, s)
 		}
-		if c, s := x.CosTransport[e], x.SinTransport[e]; !isUnit(c, s) {
-			return invalidArgument("transport", "edge %d: (%g, %g) is not a unit vector", e, c, s)
+		if c, s := x.CosTransport[e], x.SinTransport[e]; !isUnit(c, s) && (c != 0 || s != 0) {
+			return invalidArgument("transport", "edge %d: (%g, %g) is neither a unit vector nor zero", e, c, s)
 		}
 		if length := x.Length[e]; !(length >= 0 && length <= math.MaxFloat64) {
 			return invalidArgument("length", "edge %d: %g", e, length)

@@ -131,13 +131,11 @@ func (r *Runner[T]) TopK(m *Model[T], in *Input[T], control *parallel.Control, k
 	if want := m.Rows(in.Graph.Vertices()) * k; len(labels) != want || len(probabilities) != want {
 		return invalidArgument("labels", "room for %d and %d probabilities, not %d", len(labels), len(probabilities), want)
 	}
-	return r.final(m, in, control, func(w *scratch[T], hidden simd.Rows[T], begin, end int) {
-		n := end - begin
-		logsum := w.logsum[:n]
+	return r.final(m, in, control, func(_ *scratch[T], hidden simd.Rows[T], begin, end int) {
 		values := probabilities[begin*k : end*k]
-		r.kernels.TopK(labels[begin*k:end*k], values, logsum, hidden, h.second, h.secondBias, h.classes, k, n)
+		r.kernels.TopK(labels[begin*k:end*k], values, hidden, h.second, h.secondBias, h.classes, k, end-begin)
 		for i := range values {
-			values[i] = T(math.Exp(float64(values[i] - logsum[i/k])))
+			values[i] = T(math.Exp(float64(values[i])))
 		}
 	})
 }

@@ -28,13 +28,12 @@ func TestOrderOfTheKernelCalls(t *testing.T) {
 	var calls []*gomock.Call
 	for _, layer := range []struct {
 		queries, orders int // that the products are made for
-		heads           int
-	}{{2, 3, 1}, {1, 1, 1}} {
+	}{{2, 3}, {1, 1}} {
 		for _, vertices := range []int{blockVertices, 1} {
 			fold := kernels.EXPECT().Multiply(x, x, x, vertices, false).Times(layer.queries)
-			dot := kernels.EXPECT().EdgeDot(x, x, x, x, layer.heads)
-			softmax := kernels.EXPECT().Softmax(x, nil, x, layer.heads, false)
-			aggregate := kernels.EXPECT().EdgeAggregate(x, x, x, x, layer.heads)
+			dot := kernels.EXPECT().EdgeDot(x, x, x, x, 1)
+			softmax := kernels.EXPECT().Softmax(x, nil, x, 1, false)
+			aggregate := kernels.EXPECT().EdgeAggregate(x, x, x, x, 1)
 			weigh := kernels.EXPECT().Multiply(x, x, x, vertices, true).Times(layer.orders)
 			calls = append(calls, fold, dot, softmax, aggregate, weigh)
 			if layer.orders == 1 { // the end of the block: its input, and ReLU

@@ -51,7 +51,7 @@ func NewModel[T simd.Float](spec Spec, seed uint64) (*Model[T], error) {
 		}
 		parameters = append(parameters, Parameter[T]{p.name, p.shape, data})
 	}
-	return prepare(spec, parameters), nil
+	return prepare(spec.clone(), parameters), nil
 }
 
 // NewModelFrom returns the network of a description with the given parameters,
@@ -84,7 +84,7 @@ func NewModelFrom[T simd.Float](spec Spec, given []Parameter[T]) (*Model[T], err
 			return nil, invalidModel(p.Name, "the network has no such tensor")
 		}
 	}
-	return prepare(spec, parameters), nil
+	return prepare(spec.clone(), parameters), nil
 }
 
 func checkTensor[T simd.Float](want parameterSpec, p Parameter[T]) error {
@@ -99,25 +99,21 @@ func checkTensor[T simd.Float](want parameterSpec, p Parameter[T]) error {
 	return nil
 }
 
-// WithParameters returns the model with some of its parameters replaced: name
-// → data in C order, of the length of the parameter.
-func (m *Model[T]) WithParameters(changes map[string][]T) (*Model[T], error) {
+// WithParameters returns the model with some of its parameters replaced.
+func (m *Model[T]) WithParameters(changes []Parameter[T]) (*Model[T], error) {
 	parameters := slices.Clone(m.parameters)
-	for i, p := range parameters {
-		if data, changed := changes[p.Name]; changed {
-			parameters[i].Data = data
+	for _, change := range changes {
+		at := slices.IndexFunc(parameters, func(p Parameter[T]) bool { return p.Name == change.Name })
+		if at < 0 {
+			return nil, invalidModel(change.Name, "the network has no such tensor")
 		}
-	}
-	for name := range changes {
-		if !slices.ContainsFunc(parameters, func(p Parameter[T]) bool { return p.Name == name }) {
-			return nil, invalidModel(name, "the network has no such tensor")
-		}
+		parameters[at] = change
 	}
 	return NewModelFrom(m.spec, parameters)
 }
 
 // Spec is the model's description.
-func (m *Model[T]) Spec() Spec { return m.spec }
+func (m *Model[T]) Spec() Spec { return m.spec.clone() }
 
 // Parameters are the model's tensors.
 func (m *Model[T]) Parameters() []Parameter[T] { return m.parameters }

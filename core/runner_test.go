@@ -146,9 +146,11 @@ func TestResultsAgreeWithEachOther(t *testing.T) {
 
 func TestTiesGoToTheLowestClass(t *testing.T) {
 	m := testModel[float32](t, nil)
-	zero := map[string][]float32{"dense2.weight": make([]float32, 21*40), "dense2.bias": make([]float32, 21)}
-	zero["dense2.bias"][4], zero["dense2.bias"][19] = 1, 1
-	tied, err := m.WithParameters(zero)
+	bias := make([]float32, 21)
+	bias[4], bias[19] = 1, 1
+	tied, err := m.WithParameters([]Parameter[float32]{
+		{"dense2.weight", []int{21, 40}, make([]float32, 21*40)}, {"dense2.bias", []int{21}, bias},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +188,28 @@ func TestFeaturesAndAttentionOfALayer(t *testing.T) {
 		if terms := float64(in.Graph.Offsets[p+1]-in.Graph.Offsets[p]) + 1; sum > terms {
 			t.Fatalf("vertex %d: the coefficients add up to %g of %g", p, sum, terms)
 		}
+	}
+}
+
+func TestWrongParametersAreRefused(t *testing.T) {
+	m := testModel[float32](t, nil)
+	for name, data := range map[string][]float32{
+		"dense3.weight": nil, "dense2.bias": make([]float32, 20), "dense1.bias": append(make([]float32, 39), float32(math.NaN())),
+	} {
+		changes := []Parameter[float32]{{name, []int{len(data)}, data}}
+		if _, err := m.WithParameters(changes); !errors.Is(err, ErrInvalidModel) || err.Error()[:len(name)] != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	twice := append(slices.Clone(m.Parameters()), m.Parameters()[0])
+	if _, err := NewModelFrom(m.Spec(), twice); !errors.Is(err, ErrInvalidModel) {
+		t.Errorf("a tensor twice: %v", err)
+	}
+	// A description is copied: what its giver does to it later has no effect.
+	spec := m.Spec()
+	spec.Powers[0], *spec.BandLimit = 9, 4
+	if kept := m.Spec(); kept.Powers[0] == 9 || *kept.BandLimit == 4 {
+		t.Error("the model's description was changed from outside")
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 )
 
@@ -199,17 +199,12 @@ func ParseSpec(text []byte) (Spec, error) {
 	return base, base.Validate()
 }
 
-// decodeStrictly is json.Unmarshal that refuses unknown fields.
+// decodeStrictly is json.Unmarshal, for a text that is valid JSON, that refuses
+// unknown fields.
 func decodeStrictly(text []byte, to any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(to); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return errors.New("text after the description")
-	}
-	return nil
+	return decoder.Decode(to)
 }
 
 // jsonError says which field had the wrong type without naming Go's types.
@@ -232,6 +227,16 @@ func (s Spec) JSON() []byte {
 		panic(err) // Spec has only marshallable fields, and Validate refused NaN
 	}
 	return text
+}
+
+// clone shares nothing with s.
+func (s Spec) clone() Spec {
+	s.Labels, s.Powers = slices.Clone(s.Labels), slices.Clone(s.Powers)
+	if s.BandLimit != nil {
+		limit := *s.BandLimit
+		s.BandLimit = &limit
+	}
+	return s
 }
 
 // band is the limit as the kernels take it: negative for none.

@@ -167,7 +167,8 @@ func (s Spec) checkLabels() error {
 	return nil
 }
 
-// checkSize bounds the number of parameters.
+// checkSize bounds the number of parameters, and that of the numbers that are
+// prepared from them: many heads have few parameters and large matrices.
 func (s Spec) checkSize() error {
 	total := int64(0)
 	for _, p := range s.parameters() {
@@ -176,5 +177,47 @@ func (s Spec) checkSize() error {
 			return invalidModel(p.name, "the network has more than %d parameters", maximalParameters)
 		}
 	}
+	if s.preparedNumbers() > maximalParameters {
+		return invalidModel("heads", "the network's matrices have more than %d numbers", maximalParameters)
+	}
 	return nil
+}
+
+// preparedNumbers is about how many numbers the matrices of the convolutions
+// have that are applied at run time.
+func (s Spec) preparedNumbers() (total int64) {
+	for _, l := range s.layers() {
+		if c := l.convolution; c != nil {
+			total += c.preparedNumbers()
+		}
+	}
+	return total
+}
+
+func (c *convolutionSpec) preparedNumbers() (total int64) {
+	plan := simd.NewMoments(c.in.Order, c.out.Order, c.band, c.in.padded())
+	sets := 0
+	if c.attention {
+		if sets = c.rings; c.queryRadial {
+			sets = pairCount(c.rings)
+		}
+	}
+	for m, rows := range plan.Rows {
+		moments := int64(c.heads*rows*rowsOf(m)) * int64(c.in.padded())
+		total += moments * int64(c.rings*c.out.padded()+sets*c.in.padded())
+	}
+	return total
+}
+
+// MemoryBytes is about how much memory a model of this description takes in
+// float32, the work of building it included: what to ask a memory budget for
+// before NewModel or Decode.
+func (s Spec) MemoryBytes() int64 {
+	numbers := int64(0)
+	for _, p := range s.parameters() {
+		numbers += p.size()
+	}
+	// A copy of the parameters in float64, and the matrices in float64 before
+	// they are packed.
+	return 4*(2*numbers+s.preparedNumbers()) + 8*(numbers+2*s.preparedNumbers())
 }

@@ -26,14 +26,13 @@ type scratch[T simd.Float] struct {
 	selfRows     []T // the vertices' own features, once for each head
 	hidden       []T // [headRows, hidden]
 	logits       []T // some rows of classes
-	logsum       []T // [headRows]
 	// The block's edges with the weights of the values and of the keys; here,
 	// because what a kernel gets through an interface cannot be on a stack.
 	rings, keys simd.Rings[T]
 }
 
 // scratchSizes are the lengths of the arrays of a scratch, in its order.
-type scratchSizes [9]int64
+type scratchSizes [8]int64
 
 func (s *scratchSizes) atLeast(other scratchSizes) {
 	for i := range s {
@@ -53,7 +52,6 @@ func (m *Model[T]) scratchSizes(blockEdges int64) (sizes scratchSizes) {
 	}
 	sizes[6] = headRows * int64(simd.Padded(m.head.hidden))
 	sizes[7] = int64(m.head.second.N * m.head.chunk())
-	sizes[8] = headRows
 	return sizes
 }
 
@@ -133,7 +131,7 @@ func newWorkspace[T simd.Float](budget *memory.Budget, s workspaceSizes) (*works
 	arrays := []array[T]{{&w.features[0], s.features}, {&w.features[1], s.features}, {&w.features[2], s.features}}
 	for i := range w.workers {
 		k := &w.workers[i]
-		for j, to := range []*[]T{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows, &k.hidden, &k.logits, &k.logsum} {
+		for j, to := range []*[]T{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows, &k.hidden, &k.logits} {
 			arrays = append(arrays, array[T]{to, s.scratch[j]})
 		}
 	}

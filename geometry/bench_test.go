@@ -59,7 +59,7 @@ func BenchmarkUpdateAndEdges(b *testing.B) {
 func BenchmarkRelTan(b *testing.B) {
 	benchMesh(b, func(b *testing.B, shape testMesh, threads int) {
 		m := shape.build(b, Options{}, threads)
-		o := RelTanOptions{Powers: []float64{0.5, 0.7}}
+		o := RelTanOf(0.5, 0.7)
 		out := make([]float64, 4*shape.vertices())
 		for b.Loop() {
 			if err := m.Read(func(v *View) error { return v.RelTan(o, WriteSlice(out, 4), nil) }); err != nil {

@@ -208,7 +208,7 @@ func TestOverflowingPowerNamesTheVertex(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := m.Read(func(v *View) error {
-		return v.RelTan(RelTanOptions{Powers: []float64{-8}}, WriteSlice(make([]float64, 12), 2), nil)
+		return v.RelTan(RelTanOf(-8), WriteSlice(make([]float64, 12), 2), nil)
 	})
 	if !errors.Is(err, ErrInvalidMesh) || err.Error() != "vertex 0: a RelTan feature of powers [-8] overflows" {
 		t.Errorf("%v", err)

@@ -13,8 +13,10 @@
 //		return err // an *InvalidMeshError names the face or vertex
 //	}
 //	defer mesh.Close()
-//	features := make([]float64, mesh.VertexCount()*2*2)
-//	err = mesh.RelTan(geometry.RelTanOptions{Powers: []float64{0.5, 0.7}}, features, nil)
+//	err = mesh.Read(func(v *geometry.View) error {
+//		features := make([]float64, 4*v.VertexCount())
+//		return v.RelTan(geometry.RelTanOf(0.5, 0.7), geometry.WriteSlice(features, 4), nil)
+//	})
 //
 // # Degenerate input
 //

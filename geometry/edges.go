@@ -128,7 +128,7 @@ func angle(cos, sin float64) float64 {
 // writeEdges computes one number for each directed edge and hands them to
 // write in pieces.
 func (v *View) writeEdges(write RowWriter, value func(gauge *frame, centre vec3, q int) float64) error {
-	scratch := v.resources.arena("scratch")
+	scratch := v.resources.NewArena("scratch")
 	defer scratch.Free()
 	buffers, err := newBuffers[float64](v.resources, scratch, outputRows)
 	if err != nil {

@@ -22,9 +22,14 @@ const MaxPowers = 64
 type RelTanOptions struct {
 	Powers []float64 // the relative powers r, at most MaxPowers
 	Space  Space
-	// The factor of a vertex of degree N is 1/(Constant·N^DegreePower). Zero
-	// means the paper's: Constant 1, DegreePower 3/2 (app. B.1).
+	// The factor of a vertex of degree N is 1/(Constant·N^DegreePower).
 	DegreePower, Constant float64
+}
+
+// RelTanOf returns the paper's options for the given powers: tangent
+// coordinates with the factor N^{−3/2} (app. B.1).
+func RelTanOf(powers ...float64) RelTanOptions {
+	return RelTanOptions{Powers: powers, Space: TangentSpace, DegreePower: 1.5, Constant: 1}
 }
 
 func (o *RelTanOptions) check() error {
@@ -42,7 +47,7 @@ func (o *RelTanOptions) check() error {
 	if !(math.Abs(o.DegreePower) <= 16) {
 		return badArgument("degree_power", "%g is not in [-16, 16]", o.DegreePower)
 	}
-	if !(math.Abs(o.Constant) >= 0x1p-100 && math.Abs(o.Constant) <= 0x1p100) && o.Constant != 0 {
+	if !(math.Abs(o.Constant) >= 0x1p-100 && math.Abs(o.Constant) <= 0x1p100) {
 		return badArgument("constant", "%g is not a usable divisor", o.Constant)
 	}
 	return nil
@@ -69,12 +74,6 @@ func (o *RelTanOptions) RowWidth() int {
 func (v *View) RelTan(o RelTanOptions, write RowWriter, control *parallel.Control) error {
 	if err := o.check(); err != nil {
 		return err
-	}
-	if o.DegreePower == 0 {
-		o.DegreePower = 1.5
-	}
-	if o.Constant == 0 {
-		o.Constant = 1
 	}
 	width := o.RowWidth()
 	return v.writeBlocks(width, control, write, func(rows []float64, begin, end int) error {

@@ -15,7 +15,8 @@ type Resources struct {
 	Memory  *memory.Budget
 }
 
-func (r Resources) arena(purpose string) *memory.Arena {
+// NewArena returns an arena whose bytes are counted under purpose.
+func (r Resources) NewArena(purpose string) *memory.Arena {
 	if r.Memory == nil {
 		return memory.NewBudget(0, nil).NewArena(purpose)
 	}
@@ -105,7 +106,7 @@ func (in *Input) checkCounts() error {
 // length, and scaling by a power of two changes no bit of what is computed.
 func scaleOf(r Resources, vertices int, read PositionReader, control *parallel.Control) (exponent int, err error) {
 	blocks := (vertices + blockRows - 1) / blockRows
-	arena := r.arena("scratch")
+	arena := r.NewArena("scratch")
 	defer arena.Free()
 	largest, err := memory.Make[float64](arena, int64(blocks))
 	if err != nil {
@@ -191,7 +192,7 @@ func orthonormal(f frame) (frame, bool) {
 // index out of range or, unless drop, a repeated one. It returns how many
 // faces repeat an index; those are marked by a first index of −1.
 func readFaces(r Resources, destination []int32, in *Input, drop bool, control *parallel.Control) (dropped int64, err error) {
-	arena := r.arena("scratch")
+	arena := r.NewArena("scratch")
 	defer arena.Free()
 	blocks := (in.FaceCount + blockRows - 1) / blockRows
 	droppedIn, err := memory.Make[int32](arena, blocks)

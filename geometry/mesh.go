@@ -72,6 +72,7 @@ type View struct {
 	positions []float64 // V×3, divided by 2^exponent
 	exponent  int
 	frames    []float64 // V×9, rows e1, e2, n
+	version   uint64    // how often the positions have changed
 }
 
 // New builds a mesh. The input is borrowed for the call. Errors match
@@ -100,7 +101,7 @@ func New(r Resources, in Input, options Options, control *parallel.Control) (*Me
 func newMesh(r Resources, t *topology, in *Input, exponent int, options Options, control *parallel.Control) (m *Mesh, err error) {
 	m = &Mesh{
 		options: options,
-		arena:   r.arena("mesh"),
+		arena:   r.NewArena("mesh"),
 		view:    View{resources: r, topology: t.retain(), edges: t.edges, exponent: exponent},
 	}
 	defer func() {
@@ -139,7 +140,7 @@ func (m *Mesh) settle(control *parallel.Control) error {
 	// Some edges have no length, or had none before: choose them anew.
 	edges, arena := m.view.topology.edges, (*memory.Arena)(nil)
 	if zeroLength {
-		arena = m.view.resources.arena("mesh")
+		arena = m.view.resources.NewArena("mesh")
 		if edges, err = m.view.topology.edges.without(m.view.resources, arena, m.view.coincide); err != nil {
 			arena.Free()
 			return err
@@ -165,7 +166,7 @@ func (m *Mesh) Update(positions, frames PositionReader) error {
 	if err != nil {
 		return err
 	}
-	scratch := v.resources.arena("scratch")
+	scratch := v.resources.NewArena("scratch")
 	defer scratch.Free()
 	var newFrames, oldFrames []float64
 	if frames != nil {
@@ -197,6 +198,7 @@ func (m *Mesh) Update(positions, frames PositionReader) error {
 		}
 		return err
 	}
+	v.version++
 	return nil
 }
 
@@ -224,6 +226,10 @@ func (m *Mesh) Read(read func(v *View) error) error {
 	defer m.mutex.RUnlock()
 	return read(&m.view)
 }
+
+// Version counts the updates of the mesh: what was computed from a view with
+// the same version is still true.
+func (v *View) Version() uint64 { return v.version }
 
 // Options are those that the mesh was built with.
 func (m *Mesh) Options() Options { return m.options }

@@ -108,15 +108,18 @@ func TestRelTanOptions(t *testing.T) {
 			t.Fatalf("value %d is %g, want %g", i, scaled[i], want)
 		}
 	}
-	for text, o := range map[string]RelTanOptions{
-		"powers: 0 powers": {},
-		"power 1 is NaN":   {Powers: []float64{1, math.NaN()}},
-		"power 0 is +Inf":  {Powers: []float64{math.Inf(1)}},
-		"powers: 65":       {Powers: make([]float64, 65)},
-		"space":            {Powers: []float64{1}, Space: 7},
-		"degree_power":     {Powers: []float64{1}, DegreePower: math.NaN()},
-		"constant":         {Powers: []float64{1}, Constant: math.Inf(1)},
+	for text, change := range map[string]func(o *RelTanOptions){
+		"powers: 0 powers": func(o *RelTanOptions) { o.Powers = nil },
+		"power 1 is NaN":   func(o *RelTanOptions) { o.Powers = []float64{1, math.NaN()} },
+		"power 0 is +Inf":  func(o *RelTanOptions) { o.Powers = []float64{math.Inf(1)} },
+		"powers: 65":       func(o *RelTanOptions) { o.Powers = make([]float64, 65) },
+		"space":            func(o *RelTanOptions) { o.Space = 7 },
+		"degree_power":     func(o *RelTanOptions) { o.DegreePower = math.NaN() },
+		"constant: 0":      func(o *RelTanOptions) { o.Constant = 0 },
+		"constant: +Inf":   func(o *RelTanOptions) { o.Constant = math.Inf(1) },
 	} {
+		o := RelTanOf(0.5)
+		change(&o)
 		err := m.Read(func(v *View) error { return v.RelTan(o, WriteSlice(nil, 0), nil) })
 		checkArgumentError(t, err, text)
 	}

@@ -126,7 +126,8 @@ func rows(t testing.TB, m *Mesh, width int, count func(v *View) int, compute fun
 }
 
 func relTan(t testing.TB, m *Mesh, space Space, powers ...float64) []float64 {
-	o := RelTanOptions{Powers: powers, Space: space}
+	o := RelTanOf(powers...)
+	o.Space = space
 	return rows(t, m, o.RowWidth(), (*View).VertexCount, func(v *View, write RowWriter) error { return v.RelTan(o, write, nil) })
 }
 

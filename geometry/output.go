@@ -30,7 +30,7 @@ func (v *View) writeRows(width int, write RowWriter, fill func(row []float64, p 
 
 // writeBlocks fills the rows of blocks of vertices and hands them to write.
 func (v *View) writeBlocks(width int, control *parallel.Control, write RowWriter, fill func(rows []float64, begin, end int) error) error {
-	scratch := v.resources.arena("scratch")
+	scratch := v.resources.NewArena("scratch")
 	defer scratch.Free()
 	buffers, err := newBuffers[float64](v.resources, scratch, outputRows*width)
 	if err != nil {

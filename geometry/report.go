@@ -88,9 +88,9 @@ func examine(v *View, options Options, control *parallel.Control) (report *Repor
 		VertexCount: int64(v.VertexCount()),
 		FaceCount:   int64(v.FaceCount()),
 		EdgeCount:   int64(v.EdgeCount()),
-		arena:       v.resources.arena("report"),
+		arena:       v.resources.NewArena("report"),
 	}
-	scratch := v.resources.arena("scratch")
+	scratch := v.resources.NewArena("scratch")
 	defer scratch.Free()
 	defer func() {
 		if err != nil {

@@ -50,7 +50,7 @@ func (t *topology) release() {
 }
 
 func newTopology(r Resources, in *Input, drop bool, control *parallel.Control) (t *topology, err error) {
-	t = &topology{arena: r.arena("topology"), vertexCount: int(in.VertexCount)}
+	t = &topology{arena: r.NewArena("topology"), vertexCount: int(in.VertexCount)}
 	t.users.Store(1)
 	defer func() {
 		if err != nil {
@@ -166,7 +166,7 @@ func (t *topology) maxCorners() (most int) {
 // findEdges builds the edge set: the neighbours of p are the other vertices of
 // its faces, without repetition.
 func (t *topology) findEdges(r Resources, control *parallel.Control) (err error) {
-	scratch := r.arena("scratch")
+	scratch := r.NewArena("scratch")
 	defer scratch.Free()
 	// Before repetitions are removed there are two candidates a corner.
 	candidates, err := memory.Make[int32](scratch, 2*int64(len(t.corners)))

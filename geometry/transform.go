@@ -152,7 +152,7 @@ func RandomPermutationOf(seed uint64, vertices, faces int) Permutation {
 // Row i of a per-vertex result belongs to vertex VertexOrder[i] of the old mesh.
 func (m *Mesh) Permute(p Permutation) (permuted *Mesh, err error) {
 	err = m.Read(func(v *View) error {
-		scratch := v.resources.arena("scratch")
+		scratch := v.resources.NewArena("scratch")
 		defer scratch.Free()
 		newNumber, err := inverse(scratch, "vertex_order", p.VertexOrder, v.VertexCount())
 		if err != nil {

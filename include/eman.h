@@ -629,6 +629,284 @@ EMAN_API eman_status eman_random_rotation(uint64_t seed, double *rotation) EMAN_
 /** A random order of 0 … n−1, n×1 integers, determined by seed. @since ABI 1 */
 EMAN_API eman_status eman_random_permutation(uint64_t seed, const eman_mutable_view *order) EMAN_CHECK_RESULT;
 
+/* ------------------------------------------------------------------ models (§5, §6) */
+
+/** A network with its parameters. */
+typedef struct eman_model eman_model;
+
+/** A named tensor of the caller's, packed in C order, FLOAT32 or FLOAT64. */
+typedef struct eman_tensor {
+  const char *name;     /**< UTF-8, NUL-terminated */
+  const void *data;     /**< may be NULL if it has no elements */
+  const int64_t *shape; /**< rank sizes; may be NULL if rank is 0 */
+  int32_t rank;         /**< at most 8 */
+  eman_dtype dtype;
+} eman_tensor;
+
+/**
+ * Makes a network with random parameters.
+ *
+ * The description is a JSON object. "preset" is "default" (what is recommended:
+ * exactly equivariant), "paper" or "authors" (the published code); further
+ * fields replace choices of the preset: kind ("eman", "gem", "spiral"), task
+ * ("segmentation", "classification"), classes, labels, features ("reltan",
+ * "get", "xyz"), powers, width, blocks, max_order, band_limit, rings, heads,
+ * bias, nonlinearity, aggregation, hidden and others: eman_model_spec shows all.
+ *
+ * @param context      the context whose threads and memory the model uses
+ * @param description  NUL-terminated JSON
+ * @param seed         determines the parameters, together with the description
+ * @param model        receives the model
+ * @return EMAN_E_INVALID_MODEL naming the field
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_create(eman_context *context, const char *description, uint64_t seed,
+                                       eman_model **model) EMAN_CHECK_RESULT;
+
+/**
+ * Reads a model file (safetensors).
+ *
+ * @param context  the context whose threads and memory the model uses
+ * @param path     UTF-8, NUL-terminated
+ * @param model    receives the model
+ * @return EMAN_E_IO, or EMAN_E_INVALID_MODEL naming the tensor or field
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_load(eman_context *context, const char *path, eman_model **model) EMAN_CHECK_RESULT;
+
+/**
+ * Reads the content of a model file from memory.
+ *
+ * @param context  the context whose threads and memory the model uses
+ * @param data     the bytes
+ * @param size     how many
+ * @param model    receives the model
+ * @return EMAN_E_INVALID_MODEL naming the tensor or field
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_load_memory(eman_context *context, const void *data, int64_t size,
+                                            eman_model **model) EMAN_CHECK_RESULT;
+
+/**
+ * Converts a state_dict of the authors' published code.
+ *
+ * @param context  the context whose threads and memory the model uses
+ * @param config   JSON object: how the network was built. "model" (RelTanEMAN,
+ *                 EMAN, RelTanGemCNN, GemCNN, SpiralNet) is needed; task,
+ *                 n_rings, max_order, n_heads, equiv_bias, regular_non_lin,
+ *                 rel_power_list, deg_power, rel_power_const and null_isolated
+ *                 have the authors' defaults
+ * @param tensors  the state_dict; buffers (kernel, dft) may be absent
+ * @param count    how many tensors
+ * @param model    receives the model
+ * @return EMAN_E_INVALID_MODEL naming the tensor that is missing, unknown or of
+ *         another shape, or the field
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_from_authors(eman_context *context, const char *config, const eman_tensor *tensors,
+                                             int32_t count, eman_model **model) EMAN_CHECK_RESULT;
+
+/** Frees a model. @since ABI 1 */
+EMAN_API void eman_model_free(eman_model *model);
+
+/**
+ * Writes a model file (safetensors), which at every moment is the old one or
+ * the new one as a whole.
+ *
+ * @param model  the model
+ * @param path   UTF-8, NUL-terminated
+ * @return EMAN_E_IO
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_save(const eman_model *model, const char *path) EMAN_CHECK_RESULT;
+
+/**
+ * Writes the content of a model file to memory.
+ *
+ * @param model     the model
+ * @param data      receives the bytes; may be NULL if capacity is 0
+ * @param capacity  bytes at data
+ * @param size      receives the size of the file, even when data is too small
+ * @return EMAN_E_BUFFER_TOO_SMALL if capacity < the size
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_save_memory(const eman_model *model, void *data, int64_t capacity,
+                                            int64_t *size) EMAN_CHECK_RESULT;
+
+/**
+ * The complete description of a model as JSON.
+ *
+ * @param model     the model
+ * @param text      receives the NUL-terminated text; may be NULL if capacity is 0
+ * @param capacity  bytes at text
+ * @param length    receives the length without the NUL, even when text is too small
+ * @return EMAN_E_BUFFER_TOO_SMALL if capacity ≤ the length
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_spec(const eman_model *model, char *text, int64_t capacity,
+                                     int64_t *length) EMAN_CHECK_RESULT;
+
+/** What a tensor of a model is. */
+typedef struct eman_parameter_info {
+  uint32_t struct_size; /**< set by the caller */
+  int32_t rank;
+  int64_t shape[4]; /**< 1 beyond rank */
+  int64_t size;     /**< the product of the shape */
+  char name[128];
+} eman_parameter_info;
+
+/** How many tensors of parameters a model has, into count. @since ABI 1 */
+EMAN_API eman_status eman_model_parameter_count(const eman_model *model, int32_t *count) EMAN_CHECK_RESULT;
+
+/**
+ * Describes a tensor.
+ *
+ * @param model  the model
+ * @param index  from 0; the order is that of the network
+ * @param info   struct_size must be set; receives the rest
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_describe_parameter(const eman_model *model, int32_t index,
+                                                   eman_parameter_info *info) EMAN_CHECK_RESULT;
+
+/**
+ * Copies a tensor.
+ *
+ * @param model   the model
+ * @param index   from 0
+ * @param values  receives size×1 reals, C order
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_get_parameter(const eman_model *model, int32_t index,
+                                              const eman_mutable_view *values) EMAN_CHECK_RESULT;
+
+/**
+ * Replaces parameters: all of the given ones, or none. Calls that are running
+ * finish with the old ones.
+ *
+ * @param model    the model
+ * @param tensors  names and shapes of eman_model_describe_parameter, finite values
+ * @param count    how many tensors
+ * @return EMAN_E_INVALID_MODEL naming the tensor
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_set_parameters(eman_model *model, const eman_tensor *tensors,
+                                               int32_t count) EMAN_CHECK_RESULT;
+
+/** What a layer in front of the dense ones is. */
+typedef struct eman_layer_info {
+  uint32_t struct_size; /**< set by the caller */
+  int32_t channels;     /**< C of its features */
+  int32_t order;        /**< L: its features have the types ρ0 … ρL */
+  int32_t heads;        /**< of its attention; 0: it has none */
+  char name[64];
+} eman_layer_info;
+
+/** How many layers a model has in front of its dense ones, into count. @since ABI 1 */
+EMAN_API eman_status eman_model_layer_count(const eman_model *model, int32_t *count) EMAN_CHECK_RESULT;
+
+/**
+ * Describes a layer.
+ *
+ * @param model  the model
+ * @param layer  from 0
+ * @param info   struct_size must be set; receives the rest
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_describe_layer(const eman_model *model, int32_t layer,
+                                               eman_layer_info *info) EMAN_CHECK_RESULT;
+
+/**
+ * About how many bytes of large arrays a call of eman_model_predict takes
+ * beside the mesh. eman_model_logits takes no more than that and its output.
+ *
+ * @param model     the model
+ * @param vertices  V
+ * @param edges     E, directed edges
+ * @param bytes     receives the estimate
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_estimate(const eman_model *model, int64_t vertices, int64_t edges,
+                                         int64_t *bytes) EMAN_CHECK_RESULT;
+
+/**
+ * The labels: of each vertex, or of the mesh for classification. The
+ * log-probabilities are not stored, however many classes there are. Of equally
+ * probable classes the lowest is taken.
+ *
+ * @param model    the model
+ * @param mesh     the mesh
+ * @param control  NULL for none
+ * @param labels   receives V×1 integers (1×1 for classification)
+ * @return EMAN_E_INVALID_MESH if an input feature is too large for float32;
+ *         EMAN_E_CANCELLED
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_predict(const eman_model *model, const eman_mesh *mesh, const eman_control *control,
+                                        const eman_mutable_view *labels) EMAN_CHECK_RESULT;
+
+/**
+ * The k most probable classes, the most probable first.
+ *
+ * @param model          the model
+ * @param mesh           the mesh
+ * @param k              from 1 to the number of classes
+ * @param control        NULL for none
+ * @param labels         receives V×k integers (1×k for classification)
+ * @param probabilities  receives V×k reals (1×k)
+ * @return as eman_model_predict
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_top(const eman_model *model, const eman_mesh *mesh, int32_t k,
+                                    const eman_control *control, const eman_mutable_view *labels,
+                                    const eman_mutable_view *probabilities) EMAN_CHECK_RESULT;
+
+/**
+ * The log-probabilities of all classes.
+ *
+ * @param model    the model
+ * @param mesh     the mesh
+ * @param control  NULL for none
+ * @param logits   receives V×classes reals (1×classes for classification). A
+ *                 packed FLOAT32 array is written in place: after a failure it
+ *                 may hold part of the result.
+ * @return as eman_model_predict
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_logits(const eman_model *model, const eman_mesh *mesh, const eman_control *control,
+                                       const eman_mutable_view *logits) EMAN_CHECK_RESULT;
+
+/**
+ * The attention coefficients α_pq = N_p·softmax of a layer (§6).
+ *
+ * @param model     the model
+ * @param mesh      the mesh
+ * @param layer     from 0; one with heads (eman_model_describe_layer)
+ * @param control   NULL for none
+ * @param attention receives E×heads reals, in the order of eman_mesh_neighbors
+ * @return as eman_model_predict
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_attention(const eman_model *model, const eman_mesh *mesh, int32_t layer,
+                                          const eman_control *control,
+                                          const eman_mutable_view *attention) EMAN_CHECK_RESULT;
+
+/**
+ * The features behind a layer, in the gauges of the mesh.
+ *
+ * @param model     the model
+ * @param mesh      the mesh
+ * @param layer     from 0
+ * @param control   NULL for none
+ * @param features  receives V×(channels·(2·order+1)) reals: for each channel
+ *                  ρ0, then real and imaginary part of ρ1, ρ2, …
+ * @return as eman_model_predict
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_features(const eman_model *model, const eman_mesh *mesh, int32_t layer,
+                                         const eman_control *control,
+                                         const eman_mutable_view *features) EMAN_CHECK_RESULT;
+
 #ifdef __cplusplus
 }
 #endif

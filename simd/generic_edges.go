@@ -180,11 +180,11 @@ func softmax[T Float](ring []T, own *T, h, heads int, scale float64) {
 	if own != nil {
 		total.add(float64(*own))
 	}
-	logsum := total.value()
+	total.finish()
 	for j := h; j < len(ring); j += heads {
-		ring[j] = T(scale * math.Exp(float64(ring[j])-logsum))
+		ring[j] = T(scale * math.Exp(total.logProbability(float64(ring[j]))))
 	}
 	if own != nil {
-		*own = T(scale * math.Exp(float64(*own)-logsum))
+		*own = T(scale * math.Exp(total.logProbability(float64(*own))))
 	}
 }

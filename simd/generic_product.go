@@ -99,10 +99,10 @@ func (Generic[T]) ArgMax(labels []int32, a Rows[T], b *Panel[T], bias []T, class
 }
 
 // TopK: see [Kernels].
-func (Generic[T]) TopK(labels []int32, values, logsum []T, a Rows[T], b *Panel[T], bias []T, classes, k, rows int) {
+func (Generic[T]) TopK(labels []int32, logs []T, a Rows[T], b *Panel[T], bias []T, classes, k, rows int) {
 	var sum [Lanes]T
 	for i := range rows {
-		best := ranking[T]{labels: labels[i*k:][:0:k], values: values[i*k:][:0:k]}
+		best := ranking[T]{labels: labels[i*k:][:0:k], values: logs[i*k:][:0:k]}
 		total := newLogSum()
 		for j := 0; j < classes; j += Lanes {
 			product(&sum, a.Row(i, b.K), b.strip(j/Lanes))
@@ -112,7 +112,10 @@ func (Generic[T]) TopK(labels []int32, values, logsum []T, a Rows[T], b *Panel[T
 				total.add(float64(x))
 			}
 		}
-		logsum[i] = T(total.value())
+		total.finish()
+		for j, x := range best.values {
+			best.values[j] = T(total.logProbability(float64(x)))
+		}
 	}
 }
 
@@ -139,7 +142,7 @@ func (r *ranking[T]) offer(label int32, value T) {
 }
 
 // logSum is log Σ exp(x) of a stream of numbers, as greatest + log(sum).
-type logSum struct{ greatest, sum float64 }
+type logSum struct{ greatest, sum, log float64 }
 
 func newLogSum() logSum { return logSum{greatest: math.Inf(-1)} }
 
@@ -154,7 +157,12 @@ func (s *logSum) add(x float64) {
 	}
 }
 
-func (s *logSum) value() float64 { return s.greatest + math.Log(s.sum) }
+// finish ends the stream.
+func (s *logSum) finish() { s.log = math.Log(s.sum) }
+
+// logProbability is x - log Σ exp of a finished stream: the greatest number is
+// taken off first, so that large ones do not swallow the logarithm.
+func (s *logSum) logProbability(x float64) float64 { return x - s.greatest - s.log }
 
 // LogSoftmax: see [Kernels].
 func (Generic[T]) LogSoftmax(x Rows[T], n, rows int) {
@@ -164,8 +172,9 @@ func (Generic[T]) LogSoftmax(x Rows[T], n, rows int) {
 		for _, v := range row {
 			total.add(float64(v))
 		}
+		total.finish()
 		for j := range row {
-			row[j] = T(float64(row[j]) - total.value())
+			row[j] = T(total.logProbability(float64(row[j])))
 		}
 	}
 }

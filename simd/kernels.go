@@ -110,11 +110,11 @@ type Kernels[T Float] interface {
 	// storing the product.
 	ArgMax(labels []int32, a Rows[T], b *Panel[T], bias []T, classes, rows int)
 
-	// TopK finds for each row the k largest entries of a·b + bias among the
+	// TopK finds for each row the k largest entries x of a·b + bias among the
 	// first classes, in falling order and the lowest index first among equal
-	// ones, and logsum[i] = log Σ_j exp((a·b + bias)[i, j]). labels and values
-	// are [rows, k].
-	TopK(labels []int32, values, logsum []T, a Rows[T], b *Panel[T], bias []T, classes, k, rows int)
+	// ones, and their log-probabilities x - log Σ_j exp((a·b + bias)[i, j]),
+	// without storing the product. labels and logs are [rows, k].
+	TopK(labels []int32, logs []T, a Rows[T], b *Panel[T], bias []T, classes, k, rows int)
 
 	// LogSoftmax replaces n entries of each row by x - log Σ exp(x).
 	LogSoftmax(x Rows[T], n, rows int)

@@ -193,13 +193,13 @@ func (mr *MockKernels32MockRecorder) Softmax(arg0, arg1, arg2, arg3, arg4 interf
 }
 
 // TopK mocks base method.
-func (m *MockKernels32) TopK(arg0 []int32, arg1, arg2 []float32, arg3 simd.Rows[float32], arg4 *simd.Panel[float32], arg5 []float32, arg6, arg7, arg8 int) {
+func (m *MockKernels32) TopK(arg0 []int32, arg1 []float32, arg2 simd.Rows[float32], arg3 *simd.Panel[float32], arg4 []float32, arg5, arg6, arg7 int) {
 	m.ctrl.T.Helper()
-	m.ctrl.Call(m, "TopK", arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8)
+	m.ctrl.Call(m, "TopK", arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7)
 }
 
 // TopK indicates an expected call of TopK.
-func (mr *MockKernels32MockRecorder) TopK(arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8 interface{}) *gomock.Call {
+func (mr *MockKernels32MockRecorder) TopK(arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7 interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "TopK", reflect.TypeOf((*MockKernels32)(nil).TopK), arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8)
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "TopK", reflect.TypeOf((*MockKernels32)(nil).TopK), arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7)
 }

@@ -35,6 +35,11 @@ NULLABLE = {
     ("eman_mesh_examine", "control"),
     ("eman_mesh_permute", "face_order"),
     ("eman_mesh_permute", "corner_shift"),
+    ("eman_model_predict", "control"),
+    ("eman_model_top", "control"),
+    ("eman_model_logits", "control"),
+    ("eman_model_attention", "control"),
+    ("eman_model_features", "control"),
 }
 
 
@@ -89,12 +94,13 @@ class Library:
         self.context = self.make("eman_context_create", None)
         self.mesh = self.make("eman_mesh_create", self.context, self.positions, self.faces, None, None)
         self.report = self.make("eman_mesh_examine", self.mesh, None)
+        self.model = self.make("eman_model_create", self.context, b'{"classes": 3, "hidden": 8}', 0)
 
     def good(self, function: Function, parameter: Parameter) -> object:
         kind, name = parameter.type.removeprefix("const ").removesuffix("*").strip(), parameter.name
         if not parameter.is_pointer:
-            return {"struct_size": 16, "count": 1, "capacity": 100, "scale": 1.0}.get(name, 0)
-        if kind in ("eman_context", "eman_mesh", "eman_report"):
+            return {"struct_size": 16, "count": 1, "capacity": 100, "scale": 1.0, "k": 1}.get(name, 0)
+        if kind in ("eman_context", "eman_mesh", "eman_report", "eman_model"):
             return getattr(self, kind.removeprefix("eman_"))
         if kind == "eman_view":
             return {"positions": self.positions, "faces": self.faces, "angles": self.angles}.get(name, self.numbers)

@@ -1,0 +1,274 @@
+package main
+
+// #include "shim.h"
+import "C"
+
+import (
+	"sync"
+	"unsafe"
+
+	"libeman/core"
+)
+
+// modelObject is a model and the context that it was made with. The model
+// itself is immutable; setting parameters puts another in its place.
+type modelObject struct {
+	environment *environment
+	mutex       sync.Mutex
+	model       *core.Model[float32]
+}
+
+func (m *modelObject) current() *core.Model[float32] {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.model
+}
+
+// makeModel builds a model in a context and hands it out.
+func makeModel(context *C.eman_context, out **C.eman_model, message *C.emango_error, build func(env *environment) (*core.Model[float32], error)) C.eman_status {
+	return guard(message, func() error {
+		env, err := open[*environment](unsafe.Pointer(context), kindContext)
+		if err != nil {
+			return err
+		}
+		model, err := build(env)
+		if err != nil {
+			return err
+		}
+		handle, err := newBox(kindModel, &modelObject{environment: env.retain(), model: model})
+		if err != nil {
+			env.release()
+			return err
+		}
+		*out = (*C.eman_model)(handle)
+		return nil
+	})
+}
+
+// onModel opens a model and runs body, reporting faults to its context's log.
+func onModel(model *C.eman_model, message *C.emango_error, body func(m *modelObject) error) C.eman_status {
+	return guard(message, func() error {
+		m, err := open[*modelObject](unsafe.Pointer(model), kindModel)
+		if err != nil {
+			return err
+		}
+		err = recovered(func() error { return body(m) })
+		m.environment.report(err)
+		return err
+	})
+}
+
+//export emango_model_create
+func emango_model_create(context *C.eman_context, description *C.char, seed C.uint64_t, model **C.eman_model, message *C.emango_error) C.eman_status {
+	return makeModel(context, model, message, func(env *environment) (*core.Model[float32], error) {
+		text, err := readText("description", description)
+		if err != nil {
+			return nil, err
+		}
+		spec, err := core.ParseSpec([]byte(text))
+		if err != nil {
+			return nil, err
+		}
+		if err := env.Memory.Check("a model", spec.MemoryBytes()); err != nil {
+			return nil, err
+		}
+		return core.NewModel[float32](spec, uint64(seed))
+	})
+}
+
+//export emango_model_load
+func emango_model_load(context *C.eman_context, path *C.char, model **C.eman_model, message *C.emango_error) C.eman_status {
+	return makeModel(context, model, message, func(env *environment) (*core.Model[float32], error) {
+		name, err := readText("path", path)
+		if err != nil {
+			return nil, err
+		}
+		return core.Load[float32](name)
+	})
+}
+
+//export emango_model_load_memory
+func emango_model_load_memory(context *C.eman_context, data unsafe.Pointer, size C.int64_t, model **C.eman_model, message *C.emango_error) C.eman_status {
+	return makeModel(context, model, message, func(env *environment) (*core.Model[float32], error) {
+		if size < 0 || uint64(size) > uint64(^uintptr(0)>>1)-uint64(uintptr(data)) {
+			return nil, invalidArgument("size is %d", size)
+		}
+		return core.Decode[float32](unsafe.Slice((*byte)(data), size))
+	})
+}
+
+//export emango_model_from_authors
+func emango_model_from_authors(context *C.eman_context, config *C.char, tensors *C.eman_tensor, count C.int32_t, model **C.eman_model, message *C.emango_error) C.eman_status {
+	return makeModel(context, model, message, func(env *environment) (*core.Model[float32], error) {
+		text, err := readText("config", config)
+		if err != nil {
+			return nil, err
+		}
+		parsed, err := core.ParseAuthorsConfig([]byte(text))
+		if err != nil {
+			return nil, err
+		}
+		state, err := readTensors(tensors, count)
+		if err != nil {
+			return nil, err
+		}
+		return core.FromAuthors(state, parsed)
+	})
+}
+
+//export emango_model_free
+func emango_model_free(model *C.eman_model) {
+	closeBox(unsafe.Pointer(model), kindModel, func(m *modelObject) { m.environment.release() })
+}
+
+//export emango_model_save
+func emango_model_save(model *C.eman_model, path *C.char, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		name, err := readText("path", path)
+		if err != nil {
+			return err
+		}
+		return m.current().Save(name)
+	})
+}
+
+//export emango_model_save_memory
+func emango_model_save_memory(model *C.eman_model, data unsafe.Pointer, capacity C.int64_t, size *C.int64_t, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		if capacity < 0 {
+			return invalidArgument("capacity is %d", capacity)
+		}
+		content := m.current().Encode()
+		*size = C.int64_t(len(content))
+		if int64(capacity) < int64(len(content)) {
+			return refuse(C.EMAN_E_BUFFER_TOO_SMALL, "data has room for %d bytes, %d are needed", capacity, len(content))
+		}
+		copy(unsafe.Slice((*byte)(data), len(content)), content)
+		return nil
+	})
+}
+
+//export emango_model_spec
+func emango_model_spec(model *C.eman_model, text *C.char, capacity C.int64_t, length *C.int64_t, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		return writeText(m.current().Spec().JSON(), text, capacity, length)
+	})
+}
+
+//export emango_model_parameter_count
+func emango_model_parameter_count(model *C.eman_model, count *C.int32_t, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		*count = C.int32_t(len(m.current().Parameters()))
+		return nil
+	})
+}
+
+// parameter is the model's tensor of that number.
+func (m *modelObject) parameter(index C.int32_t) (p core.Parameter[float32], err error) {
+	parameters := m.current().Parameters()
+	if index < 0 || int(index) >= len(parameters) {
+		return p, invalidArgument("index is %d, not in [0, %d)", index, len(parameters))
+	}
+	return parameters[index], nil
+}
+
+//export emango_model_describe_parameter
+func emango_model_describe_parameter(model *C.eman_model, index C.int32_t, info *C.eman_parameter_info, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		p, err := m.parameter(index)
+		if err != nil {
+			return err
+		}
+		result := C.eman_parameter_info{rank: C.int32_t(len(p.Shape)), size: C.int64_t(len(p.Data))}
+		for i := range result.shape {
+			result.shape[i] = 1
+			if i < len(p.Shape) {
+				result.shape[i] = C.int64_t(p.Shape[i])
+			}
+		}
+		writeName(result.name[:], p.Name)
+		return writeStruct("info", info, &result)
+	})
+}
+
+//export emango_model_get_parameter
+func emango_model_get_parameter(model *C.eman_model, index C.int32_t, values *C.eman_mutable_view, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		p, err := m.parameter(index)
+		if err != nil {
+			return err
+		}
+		a, err := outputArray("values", values, reals, int64(len(p.Data)), 1)
+		if err != nil || len(p.Data) == 0 {
+			return err
+		}
+		storeReals(a, p.Data)
+		return nil
+	})
+}
+
+//export emango_model_set_parameters
+func emango_model_set_parameters(model *C.eman_model, tensors *C.eman_tensor, count C.int32_t, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		given, err := readTensors(tensors, count)
+		if err != nil {
+			return err
+		}
+		m.mutex.Lock()
+		defer m.mutex.Unlock()
+		changed, err := m.model.WithParameters(given)
+		if err != nil {
+			return err
+		}
+		m.model = changed
+		return nil
+	})
+}
+
+//export emango_model_layer_count
+func emango_model_layer_count(model *C.eman_model, count *C.int32_t, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		*count = C.int32_t(len(m.current().Layers()))
+		return nil
+	})
+}
+
+//export emango_model_describe_layer
+func emango_model_describe_layer(model *C.eman_model, layer C.int32_t, info *C.eman_layer_info, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		l, err := layerOf(m.current(), layer)
+		if err != nil {
+			return err
+		}
+		result := C.eman_layer_info{
+			channels: C.int32_t(l.Type.Channels), order: C.int32_t(l.Type.Order), heads: C.int32_t(l.Heads),
+		}
+		writeName(result.name[:], l.Name)
+		return writeStruct("info", info, &result)
+	})
+}
+
+func layerOf(model *core.Model[float32], layer C.int32_t) (l core.LayerInfo, err error) {
+	layers := model.Layers()
+	if layer < 0 || int(layer) >= len(layers) {
+		return l, invalidArgument("layer is %d, not in [0, %d)", layer, len(layers))
+	}
+	return layers[layer], nil
+}
+
+//export emango_model_estimate
+func emango_model_estimate(model *C.eman_model, vertices, edges C.int64_t, bytes *C.int64_t, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		if vertices < 0 || vertices > maxElements {
+			return invalidArgument("vertices is %d, not in [0, %d]", vertices, maxElements)
+		}
+		if edges < 0 || edges > maxElements {
+			return invalidArgument("edges is %d, not in [0, %d]", edges, maxElements)
+		}
+		*bytes = C.int64_t(m.environment.runner.Estimate(m.current(), int64(vertices), int64(edges)))
+		return nil
+	})
+}
+
+// maxElements is the largest number of vertices or edges of a mesh.
+const maxElements = 1<<31 - 1
