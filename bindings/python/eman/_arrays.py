@@ -36,7 +36,9 @@ def array(source: Any, name: str) -> Array:
         return np.from_dlpack(source)
     try:
         return np.asarray(source)
-    except (ValueError, TypeError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever an object's __array__ raises, such as a tensor that requires a gradient
         raise InvalidArgumentError(f"{name} cannot be read as an array: {error}") from error
 
 

@@ -6,7 +6,7 @@ Nothing here opens the library; `library` does so at the first call.  A test par
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, Structure, c_char, c_char_p, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from typing import Any, Final, NoReturn, Optional
 
 from eman import _loader, errors
@@ -151,6 +151,42 @@ class ReportSummary(Structure):
     )
 
 
+class Tensor(Structure):
+    """eman_tensor: a named array of ours, packed in C order."""
+
+    _fields_ = (
+        ("name", c_char_p),
+        ("data", c_void_p),
+        ("shape", POINTER(c_int64)),
+        ("rank", c_int32),
+        ("dtype", c_int32),
+    )
+
+
+class ParameterInfo(Structure):
+    """eman_parameter_info."""
+
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("rank", c_int32),
+        ("shape", c_int64 * 4),
+        ("size", c_int64),
+        ("name", c_char * 128),
+    )
+
+
+class LayerInfo(Structure):
+    """eman_layer_info."""
+
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("channels", c_int32),
+        ("order", c_int32),
+        ("heads", c_int32),
+        ("name", c_char * 64),
+    )
+
+
 #: Handles are passed as addresses.
 Handle = c_void_p
 _HANDLE_OUT = POINTER(c_void_p)
@@ -200,6 +236,26 @@ PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "eman_mesh_change_gauge": (c_int32, (Handle, _VIEW, _HANDLE_OUT)),
     "eman_mesh_transform": (c_int32, (Handle, _DOUBLES, _DOUBLES, c_double, _HANDLE_OUT)),
     "eman_mesh_permute": (c_int32, (Handle, _VIEW, _VIEW, _VIEW, _HANDLE_OUT)),
+    "eman_model_create": (c_int32, (Handle, c_char_p, c_uint64, _HANDLE_OUT)),
+    "eman_model_load": (c_int32, (Handle, c_char_p, _HANDLE_OUT)),
+    "eman_model_load_memory": (c_int32, (Handle, c_void_p, c_int64, _HANDLE_OUT)),
+    "eman_model_from_authors": (c_int32, (Handle, c_char_p, POINTER(Tensor), c_int32, _HANDLE_OUT)),
+    "eman_model_free": (None, (Handle,)),
+    "eman_model_save": (c_int32, (Handle, c_char_p)),
+    "eman_model_save_memory": (c_int32, (Handle, c_void_p, c_int64, _INT64_OUT)),
+    "eman_model_spec": (c_int32, (Handle, c_void_p, c_int64, _INT64_OUT)),
+    "eman_model_parameter_count": (c_int32, (Handle, POINTER(c_int32))),
+    "eman_model_describe_parameter": (c_int32, (Handle, c_int32, POINTER(ParameterInfo))),
+    "eman_model_get_parameter": (c_int32, (Handle, c_int32, _OUT)),
+    "eman_model_set_parameters": (c_int32, (Handle, POINTER(Tensor), c_int32)),
+    "eman_model_layer_count": (c_int32, (Handle, POINTER(c_int32))),
+    "eman_model_describe_layer": (c_int32, (Handle, c_int32, POINTER(LayerInfo))),
+    "eman_model_estimate": (c_int32, (Handle, c_int64, c_int64, _INT64_OUT)),
+    "eman_model_predict": (c_int32, (Handle, Handle, _CONTROL, _OUT)),
+    "eman_model_top": (c_int32, (Handle, Handle, c_int32, _CONTROL, _OUT, _OUT)),
+    "eman_model_logits": (c_int32, (Handle, Handle, _CONTROL, _OUT)),
+    "eman_model_attention": (c_int32, (Handle, Handle, c_int32, _CONTROL, _OUT)),
+    "eman_model_features": (c_int32, (Handle, Handle, c_int32, _CONTROL, _OUT)),
     "eman_random_angles": (c_int32, (c_uint64, _OUT)),
     "eman_random_rotation": (c_int32, (c_uint64, _DOUBLES)),
     "eman_random_permutation": (c_int32, (c_uint64, _OUT)),

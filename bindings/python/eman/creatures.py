@@ -6,8 +6,8 @@ grid; short edges are then collapsed until the wanted number of vertices remains
 tangential smoothing remove the slivers.  Every operation keeps the mesh a closed, oriented manifold of genus 0, and no
 two seeds share a triangulation, which is what a network that must not depend on the triangulation should be tried on.
 
-Only numpy is needed.  The creatures stand on the xy plane's side of z = 0 loosely: x points forward, y to the
-creature's left, z up; a torso is about one unit long.
+Only numpy is needed.  x points forward, y to the creature's left, z up; the hips are at the origin, and a torso is
+about one unit long.  The same arguments give the same creature, to the bit on one machine with one version of numpy.
 
 >>> from eman.creatures import creature
 >>> lizard = creature(seed=3, vertices=800, species="lizard")
@@ -717,14 +717,13 @@ def _collapse(
     """
     size = sizing(points)
     limit = 0.0
-    highest = 9
     while len(points) > target:
         edges = _Edges(len(points), faces)
         length = np.linalg.norm(points[edges.source] - points[edges.target], axis=1)
         length /= 0.5 * (size[edges.source] + size[edges.target])
         merged_degree = edges.degree[edges.source] + edges.degree[edges.target] - 4
         thin = np.minimum(edges.degree[edges.opposite], edges.degree[edges.opposite[edges.twin]]) < 5
-        usable = (merged_degree <= highest) & (merged_degree >= 4) & ~thin & (edges.source < edges.target)
+        usable = (merged_degree <= 9) & (merged_degree >= 4) & ~thin & (edges.source < edges.target)
         priority = np.where(usable, length * (1.0 + 0.1 * rng.random(len(length))), np.inf)
         finite = priority[usable]
         if len(finite) == 0:
@@ -740,9 +739,6 @@ def _collapse(
         elif limit < float(finite.max()):
             limit *= 1.5  # nothing this short can go: let longer edges, and a flipped mesh, try
             faces = _flip(points, faces)
-        elif highest < 14:
-            highest += 1  # a shape this thin with so few vertices needs them
-            limit = 0.0
         else:
             break
     return points, faces

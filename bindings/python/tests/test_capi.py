@@ -26,9 +26,13 @@ STRUCTS = {
     "eman_mesh_options": _capi.MeshOptions,
     "eman_reltan_options": _capi.RelTanOptions,
     "eman_report_summary": _capi.ReportSummary,
+    "eman_tensor": _capi.Tensor,
+    "eman_parameter_info": _capi.ParameterInfo,
+    "eman_layer_info": _capi.LayerInfo,
 }
-HANDLES = {"eman_context", "eman_mesh", "eman_report"}
+HANDLES = {"eman_context", "eman_mesh", "eman_model", "eman_report"}
 SCALARS = {
+    "char": ctypes.c_char,
     "int32_t": ctypes.c_int32,
     "uint32_t": ctypes.c_uint32,
     "int64_t": ctypes.c_int64,
@@ -62,8 +66,8 @@ def ctype(declaration: str, returned: bool = False) -> object:
     assert stars == 1, declaration
     if name in STRUCTS:
         return POINTER(STRUCTS[name])
-    if name == "char":
-        return ctypes.c_char_p if returned else ctypes.c_void_p
+    if name == "char":  # a text that is read, or room for one
+        return ctypes.c_char_p if returned or "const" in declaration else ctypes.c_void_p
     if name in ("void", "double"):
         return ctypes.c_void_p
     return POINTER(SCALARS[name])
@@ -91,7 +95,10 @@ def test_every_struct_has_the_fields_of_the_header(header: str) -> None:
     }
     assert set(found) == set(STRUCTS)
     for name, fields in found.items():
-        declared = [(re.search(r"\w+$", f).group(), ctype(without_name(f))) for f in fields]  # type: ignore[union-attr]
+        declared = []
+        for field in fields:
+            kind, field_name, length = re.fullmatch(r"(.*?)(\w+)(?:\[(\d+)\])?", field).groups()  # type: ignore[union-attr]
+            declared.append((field_name, ctype(kind) * int(length) if length else ctype(kind)))  # type: ignore[operator]
         assert list(STRUCTS[name]._fields_) == declared, name
 
 

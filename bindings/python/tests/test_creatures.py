@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from eman import creatures
 from eman.creatures import PART_NAMES, SPECIES, Creature, creature
 
 
@@ -140,7 +141,7 @@ def test_pose_and_variation_move_it() -> None:
     assert not np.allclose(still.vertices.max(axis=0), posed.vertices.max(axis=0), atol=0.02)
 
 
-@pytest.mark.parametrize("count", [800, 5000])
+@pytest.mark.parametrize("count", [800, 5000, 12000])
 def test_vertex_count(count: int) -> None:
     assert len(creature(2, count).vertices) == pytest.approx(count, rel=0.15)
 
@@ -151,6 +152,53 @@ def test_many_seeds_succeed() -> None:
         made = creature(seed, 800)
         assert len(made.faces) == 2 * len(made.vertices) - 4
         assert len(made.vertices) == 800
+
+
+def bones(*joints: tuple[float, float, float]) -> list[creatures._Bone]:
+    points = [np.array(joint) for joint in joints]
+    side = np.array([0.0, 0.0, 1.0])
+    return [creatures._Bone(a, b, 0.1, 0.1, side, 1.0, 0) for a, b in zip(points[:-1], points[1:])]
+
+
+def test_handles_and_separate_pieces_are_refused() -> None:
+    ring = bones((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 0))
+    apart = bones((0, 0, 0), (1, 0, 0)) + bones((0, 1, 0), (1, 1, 0))
+    rng = np.random.default_rng(0)
+    assert creatures._mesh(creatures._Shape(ring), 500, rng) is None
+    assert creatures._mesh(creatures._Shape(apart), 500, rng) is None
+    assert creatures._mesh(creatures._Shape(ring[:3]), 500, rng) is not None
+
+
+def test_a_pose_with_self_contact_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    results: list[bool] = []
+    real = creatures._mesh
+
+    def watched(*arguments: object) -> object:
+        mesh = real(*arguments)  # type: ignore[arg-type]
+        results.append(mesh is not None)
+        return mesh
+
+    monkeypatch.setattr(creatures, "_mesh", watched)
+    creature(7, 800)
+    assert results == [False, True], "this elephant's trunk touches its leg in the first pose"
+
+
+def test_surface_is_where_the_distance_vanishes() -> None:
+    """Gradients are those of finite differences, and projected points lie on the surface."""
+    rng = np.random.default_rng(1)
+    shape = creatures._Shape(
+        creatures._skeleton(creatures._individual(creatures._SPECIES["elephant"], rng, 1.0), rng, 1.0)
+    )
+    low, high = shape.bounds()
+    points = rng.uniform(low, high, (2000, 3))
+    value, gradient, _ = shape.sample(points)
+    assert np.linalg.norm(gradient, axis=1).max() <= 1 + 1e-9, "never steeper than 1"
+    step = 1e-6
+    differences = [(shape.value(points + step * e) - shape.value(points - step * e)) / (2 * step) for e in np.eye(3)]
+    assert np.percentile(np.abs(np.stack(differences, axis=1) - gradient).max(axis=1), 99) < 1e-5
+    near = points[np.abs(value) < 0.03]
+    assert len(near) > 50
+    assert np.percentile(np.abs(shape.value(shape.project(near, 4))), 99) < 1e-6
 
 
 def test_takes_seconds_not_minutes() -> None:

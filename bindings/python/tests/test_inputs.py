@@ -135,6 +135,14 @@ class TestProtocols:
 
         assert np.array_equal(eman.Mesh(Wrapped(), F).reltan(), expected())
 
+    def test_array_method_that_refuses(self) -> None:
+        class Refusing:
+            def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+                raise RuntimeError("call detach() first")
+
+        with pytest.raises(eman.InvalidArgumentError, match=r"faces cannot be read as an array: call detach\(\) first"):
+            eman.Mesh(V, Refusing())
+
     def test_dlpack(self) -> None:
         class Tensor:
             def __init__(self, source: np.ndarray) -> None:
