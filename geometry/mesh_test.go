@@ -264,8 +264,8 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-// An update that makes vertices coincide needs new memory for the edges; when
-// there is none it must put the old positions back.
+// An update that makes vertices coincide needs new memory for the edges; where
+// there is none the mesh stays as it was.
 func TestUpdateWithoutMemoryChangesNothing(t *testing.T) {
 	shape := sphere(6, 0.3, 1)
 	budget := memory.NewBudget(400_000, nil)

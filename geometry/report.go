@@ -120,11 +120,13 @@ type doctor struct {
 }
 
 // dropped copies the numbers of the faces that were left out.
-func (d *doctor) dropped(*parallel.Control) (err error) {
+func (d *doctor) dropped(control *parallel.Control) (err error) {
 	numbers := d.view.topology.dropped
-	d.report.findings[DroppedFaces], err = memory.Make[int32](d.report.arena, int64(len(numbers)))
+	if d.report.findings[DroppedFaces], err = memory.Make[int32](d.report.arena, int64(len(numbers))); err != nil {
+		return err
+	}
 	copy(d.report.findings[DroppedFaces], numbers)
-	return err
+	return control.Finish()
 }
 
 // emit hands an element to a finding: vertex or face a, or edge (a, b).
@@ -462,7 +464,7 @@ func (d *doctor) components(control *parallel.Control) error {
 		return err
 	}
 	d.report.ComponentCount = v.connect(label) - int64(d.report.Count(IsolatedVertices))
-	return control.Stopped()
+	return control.Finish()
 }
 
 // connect sets label[p] to the lowest vertex of p's connected component and
@@ -538,10 +540,10 @@ func (d *doctor) measure(control *parallel.Control) error {
 	}
 	if r.EdgeCount == 0 {
 		r.MinLength = 0
-		return control.Stopped()
+		return control.Finish()
 	}
 	r.MeanLength = math.Ldexp(r.MeanLength/float64(r.EdgeCount), v.exponent)
 	r.MinLength = math.Ldexp(r.MinLength, v.exponent)
 	r.MaxLength = math.Ldexp(r.MaxLength, v.exponent)
-	return control.Stopped()
+	return control.Finish()
 }

@@ -66,6 +66,17 @@ func (c *Control) Stopped() error {
 	return nil
 }
 
+// Finish reports that a part is done, and polls the control once.
+func (c *Control) Finish() error {
+	if err := c.Stopped(); err != nil {
+		return err
+	}
+	if c != nil && c.Progress != nil && !report(c.Progress, 1) {
+		return ErrCancelled
+	}
+	return nil
+}
+
 // Stage gives the control of one part of a longer work, whose progress fills
 // the interval [from, to] of the whole.
 func (c *Control) Stage(from, to float64) *Control {
@@ -129,6 +140,8 @@ type loop struct {
 	done    atomic.Int64 // blocks finished
 	stop    atomic.Bool  // hand out no more
 
+	reported int64 // the blocks done at the caller's last report
+
 	mutex    sync.Mutex
 	failed   error
 	failedAt int64 // the lowest block that failed
@@ -144,7 +157,7 @@ type loop struct {
 // above a failed one may not have run.
 func (p *Pool) For(control *Control, blocks int, body func(worker, block int) error) error {
 	if blocks <= 0 {
-		return control.Stopped()
+		return control.Finish()
 	}
 	l := &loop{control: control, blocks: int64(blocks), body: body}
 	var group sync.WaitGroup
@@ -165,7 +178,13 @@ func (p *Pool) For(control *Control, blocks int, body func(worker, block int) er
 	}
 	l.work(0, progress)
 	group.Wait()
-	return l.failed
+	if l.failed != nil {
+		return l.failed
+	}
+	if progress != nil && l.reported < l.blocks {
+		return control.Finish()
+	}
+	return nil
 }
 
 // work takes blocks until none is left or one failed.
@@ -178,8 +197,11 @@ func (l *loop) work(worker int, progress func(float64) bool) {
 		}
 		err := l.one(worker, block)
 		done := l.done.Add(1)
-		if err == nil && progress != nil && !l.report(progress, done) {
-			err = ErrCancelled
+		if err == nil && progress != nil {
+			l.reported = done
+			if !report(progress, float64(done)/float64(l.blocks)) {
+				err = ErrCancelled
+			}
 		}
 		if err != nil {
 			l.fail(block, err)
@@ -195,14 +217,14 @@ func (l *loop) one(worker int, block int64) (err error) {
 	return l.body(worker, int(block))
 }
 
-// report calls the progress function, which is foreign code and may panic.
-func (l *loop) report(progress func(float64) bool, done int64) (goOn bool) {
+// report calls a progress function, which is foreign code and may panic.
+func report(progress func(float64) bool, fraction float64) (goOn bool) {
 	defer func() {
 		if recover() != nil {
 			goOn = false
 		}
 	}()
-	return progress(float64(done) / float64(l.blocks))
+	return progress(fraction)
 }
 
 func (l *loop) fail(block int64, err error) {

@@ -25,7 +25,7 @@ __all__ = ["Mesh"]
 FloatArray = npt.NDArray[np.float64]
 
 #: From this many faces on a call is made so that Ctrl-C can end it; below it takes a few hundredths of a second.
-_LONG = 100_000
+LONG = 100_000
 _MAX_POWERS = 64
 
 
@@ -135,7 +135,7 @@ class Mesh:
                             ctypes.byref(out),
                         )
                     ),
-                    long=len(triangles) >= _LONG,
+                    long=len(triangles) >= LONG,
                 )
             except BaseException:
                 library.eman_mesh_free(out)  # interrupted when it was just finished
@@ -381,7 +381,7 @@ class Mesh:
                         ctypes.byref(target),
                     )
                 ),
-                long=self._face_count * len(exponents) >= _LONG,
+                long=self._face_count * len(exponents) >= LONG,
             )
         return result
 
@@ -435,11 +435,12 @@ class Mesh:
         if frames is not None:
             rows = _frame_rows(frames)
             frame_view = _arrays.view(rows)
+        update = _capi.library().eman_mesh_update
+        frames_argument = None if frame_view is None else ctypes.byref(frame_view)
         with self._handle.exclusive(), self._handle as handle:
-            _capi.check(
-                _capi.library().eman_mesh_update(
-                    handle, ctypes.byref(position_view), None if frame_view is None else ctypes.byref(frame_view)
-                )
+            interruptible(
+                lambda control: int(update(handle, ctypes.byref(position_view), frames_argument, control)),
+                long=self._face_count >= LONG,
             )
 
     # ---------------------------------------------------------------- doctor
@@ -465,7 +466,7 @@ class Mesh:
             with self._handle as handle:
                 interruptible(
                     lambda control: int(library.eman_mesh_examine(handle, control, ctypes.byref(out))),
-                    long=self._face_count >= _LONG,
+                    long=self._face_count >= LONG,
                 )
             return _read_report(library, out)
         finally:

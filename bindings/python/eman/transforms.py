@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from eman import _arrays, _capi
+from eman._calls import interruptible
 from eman.errors import InvalidArgumentError
-from eman.mesh import Mesh, _seed
+from eman.mesh import LONG, Mesh, _seed
 
 __all__ = [
     "GaugeChange",
@@ -139,8 +140,12 @@ def gauge(mesh: Mesh, angles: Optional[npt.ArrayLike] = None, *, seed: int = 0) 
     if len(turned) != mesh.vertex_count:
         raise InvalidArgumentError(f"angles must have shape ({mesh.vertex_count},), got {turned.shape}")
     source, out = _arrays.view(turned), ctypes.c_void_p()
+    change = _capi.library().eman_mesh_change_gauge
     with mesh._handle as handle:
-        _capi.check(_capi.library().eman_mesh_change_gauge(handle, ctypes.byref(source), ctypes.byref(out)))
+        interruptible(
+            lambda control: int(change(handle, ctypes.byref(source), control, ctypes.byref(out))),
+            long=mesh.face_count >= LONG,
+        )
     changed = Mesh._adopt(out, mesh.context, {**mesh.options, "gauge": "custom"})
     return GaugeChange(changed, np.array(turned, np.float64))
 
@@ -237,11 +242,13 @@ def similarity(
         raise InvalidArgumentError(f"translation must have shape (3,), got {offset.shape}")
     factor = float(8.0 ** share[3]) if scale is None else float(scale)
     out = ctypes.c_void_p()
+    transform = _capi.library().eman_mesh_transform
     with mesh._handle as handle:
-        _capi.check(
-            _capi.library().eman_mesh_transform(
-                handle, matrix.ctypes.data, offset.ctypes.data, factor, ctypes.byref(out)
-            )
+        interruptible(
+            lambda control: int(
+                transform(handle, matrix.ctypes.data, offset.ctypes.data, factor, control, ctypes.byref(out))
+            ),
+            long=mesh.face_count >= LONG,
         )
     return Similarity(Mesh._adopt(out, mesh.context, mesh.options), matrix.copy(), offset.copy(), factor)
 
@@ -334,8 +341,12 @@ def permutation(
     )
     views = [_arrays.view(order) for order in orders]
     out = ctypes.c_void_p()
+    permute = _capi.library().eman_mesh_permute
     with mesh._handle as handle:
-        _capi.check(_capi.library().eman_mesh_permute(handle, *map(ctypes.byref, views), ctypes.byref(out)))
+        interruptible(
+            lambda control: int(permute(handle, *map(ctypes.byref, views), control, ctypes.byref(out))),
+            long=mesh.face_count >= LONG,
+        )
     return Permutation(Mesh._adopt(out, mesh.context, mesh.options), *orders)
 
 
