@@ -59,6 +59,7 @@ def report(positions, faces):
             findings["non_manifold_edges"].append((p, q))
         if forward + backward == 2 and forward != 1:
             findings["inconsistent_edges"].append((p, q))
+    places = set()
     for p in range(len(positions)):
         if p not in around:
             findings["isolated_vertices"].append(p)
@@ -66,8 +67,10 @@ def report(positions, faces):
             findings["non_manifold_vertices"].append(p)
         if p in around and np.linalg.norm(normal[p]) <= NO_NORMAL * weight[p]:
             findings["zero_normal_vertices"].append(p)
-        if any(np.array_equal(positions[p], other) for other in positions[:p]):
+        place = tuple((positions[p] + 0.0).tolist())  # + 0.0: -0 is the same place as 0
+        if place in places:
             findings["coincident_vertices"].append(p)
+        places.add(place)
     return dict(findings)
 
 
@@ -83,14 +86,16 @@ def component_count(faces):
 
 def group_count(sets):
     """Number of groups that remain when sets with a common element are joined."""
-    groups = []
+    parent = {}
+
+    def root(x):
+        while parent[x] != x:
+            parent[x] = parent[parent[x]]
+            x = parent[x]
+        return x
+
     for members in sets:
-        joined = set(members)
-        apart = []
-        for group in groups:
-            if group & joined:
-                joined |= group
-            else:
-                apart.append(group)
-        groups = [*apart, joined]
-    return len(groups)
+        for member in members:
+            parent.setdefault(member, member)
+            parent[root(member)] = root(members[0])
+    return sum(parent[x] == x for x in parent)
