@@ -80,7 +80,7 @@ lint: $(VENV)/stamp ## Formatting and static analysis
 	@$(VENV)/bin/clang-format --dry-run -Werror $(C_SOURCES)
 	@$(VENV)/bin/ruff check -q bindings tests
 	@$(VENV)/bin/ruff format -q --check bindings tests
-	@$(VENV)/bin/mypy bindings/python/eman
+	@$(VENV)/bin/mypy --config-file bindings/python/pyproject.toml bindings/python/eman
 
 test-go: ## Go tests, and once more under the race detector
 	go test ./...

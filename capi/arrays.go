@@ -184,6 +184,16 @@ func store[From, To number](a *array, source []From, begin, end int) {
 	}
 }
 
+// checkFloat32 refuses numbers that float32 cannot hold.
+func checkFloat32(rows []float64, begin, columns int) error {
+	for i, x := range rows {
+		if math.Abs(x) > math.MaxFloat32 {
+			return invalidArgument("row %d of the result holds %g, too large for float32", begin+i/columns, x)
+		}
+	}
+	return nil
+}
+
 // realReader reads a real array as float64.
 func realReader(a array) geometry.PositionReader {
 	if a.dtype == C.EMAN_FLOAT32 {
@@ -206,9 +216,18 @@ func integerReader(a array) func(destination []int64, begin, end int) {
 // realWriter writes a real array from float64.
 func realWriter(a array) geometry.RowWriter {
 	if a.dtype == C.EMAN_FLOAT32 {
-		return func(rows []float64, begin, end int) { store[float64, float32](&a, rows, begin, end) }
+		return func(rows []float64, begin, end int) error {
+			if err := checkFloat32(rows, begin, int(a.columns)); err != nil {
+				return err
+			}
+			store[float64, float32](&a, rows, begin, end)
+			return nil
+		}
 	}
-	return func(rows []float64, begin, end int) { store[float64, float64](&a, rows, begin, end) }
+	return func(rows []float64, begin, end int) error {
+		store[float64, float64](&a, rows, begin, end)
+		return nil
+	}
 }
 
 // storeIntegers writes a whole integer array.

@@ -153,7 +153,7 @@ func emango_context_create(options *C.eman_context_options, context **C.eman_con
 			return err
 		}
 		env.retain()
-		*context = (*C.eman_context)(handle)
+		publish(unsafe.Pointer(context), handle, kindContext, (*environment).release)
 		return nil
 	})
 }

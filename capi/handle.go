@@ -72,3 +72,17 @@ func closeBox[T any](pointer unsafe.Pointer, kind boxKind, free func(T)) {
 		return nil
 	})
 }
+
+// publish stores a handle that was just made where the caller wants it. Should
+// that memory not be writable, the object is freed before the fault goes on. It
+// is stored as a number: a pointer would make Go look at what was there before.
+func publish[V any](out unsafe.Pointer, handle unsafe.Pointer, kind boxKind, free func(V)) {
+	stored := false
+	defer func() {
+		if !stored {
+			closeBox(handle, kind, free)
+		}
+	}()
+	*(*uintptr)(out) = uintptr(handle)
+	stored = true
+}

@@ -39,11 +39,11 @@ func infer(model *C.eman_model, mesh *C.eman_mesh, control *C.eman_control, mess
 		}
 		return target.Read(func(v *geometry.View) error {
 			call := &inference{environment: m.environment, model: m.current(), control: watch.Stage(0.1, 1)}
-			graph, err := target.graph.of(v, watch.Stage(0, 0.05))
+			graph, err := graphOf(v, watch)
 			if err != nil {
 				return err
 			}
-			input, err := core.NewMeshInput(v, graph, call.model.Spec(), watch.Stage(0.05, 0.1))
+			input, err := core.NewMeshInput(v, graph, call.model.Spec(), watch.Stage(0, 0.1))
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ package main
 import "C"
 
 import (
-	"sync"
 	"unsafe"
 
 	"libeman/core"
@@ -17,42 +16,23 @@ import (
 type meshObject struct {
 	*geometry.Mesh
 	environment *environment
-	graph       *graphCache
 }
 
-// graphCache keeps the edge geometry of a mesh for the networks that run on it.
-type graphCache struct {
-	sync.Mutex
-	graph   *core.Graph[float32]
-	version uint64
-}
-
-// of returns the graph of a view. It is valid as long as the view is: an update
-// of the mesh, after which it is built anew, waits for that.
-func (c *graphCache) of(v *geometry.View, control *parallel.Control) (*core.Graph[float32], error) {
-	c.Lock()
-	defer c.Unlock()
-	if c.graph != nil && c.version == v.Version() {
-		return c.graph, nil
+// graphOf returns the edge geometry that networks need of a mesh; it is kept
+// with the view. Only the control's cancel word counts, as others may wait.
+func graphOf(v *geometry.View, control *parallel.Control) (*core.Graph[float32], error) {
+	quiet := &parallel.Control{}
+	if control != nil {
+		quiet.Cancelled = control.Cancelled
 	}
-	c.free()
-	graph, err := core.NewMeshGraph[float32](v, control)
+	graph, err := v.Cached(func() (geometry.Freer, error) { return core.NewMeshGraph[float32](v, quiet) })
 	if err != nil {
 		return nil, err
 	}
-	c.graph, c.version = graph, v.Version()
-	return graph, nil
-}
-
-func (c *graphCache) free() {
-	if c.graph != nil {
-		c.graph.Free()
-		c.graph = nil
-	}
+	return graph.(*core.Graph[float32]), nil
 }
 
 func (m meshObject) free() {
-	m.graph.free()
 	m.Close()
 	m.environment.release()
 }
@@ -86,13 +66,13 @@ func onView(mesh *C.eman_mesh, message *C.emango_error, body func(v *geometry.Vi
 
 // handOut puts a new mesh into a handle of the caller's.
 func handOut(mesh *geometry.Mesh, env *environment, out **C.eman_mesh) error {
-	handle, err := newBox(kindMesh, meshObject{mesh, env, &graphCache{}})
+	handle, err := newBox(kindMesh, meshObject{mesh, env})
 	if err != nil {
 		mesh.Close()
 		return err
 	}
 	env.retain()
-	*out = (*C.eman_mesh)(handle)
+	publish(unsafe.Pointer(out), handle, kindMesh, meshObject.free)
 	return nil
 }
 
@@ -179,7 +159,7 @@ func emango_mesh_free(mesh *C.eman_mesh) {
 }
 
 //export emango_mesh_update
-func emango_mesh_update(mesh *C.eman_mesh, positions, frames *C.eman_view, message *C.emango_error) C.eman_status {
+func emango_mesh_update(mesh *C.eman_mesh, positions, frames *C.eman_view, control *C.eman_control, message *C.emango_error) C.eman_status {
 	return onMesh(mesh, message, func(m meshObject) error {
 		count, _ := m.counts()
 		vertices := int64(count)
@@ -193,7 +173,11 @@ func emango_mesh_update(mesh *C.eman_mesh, positions, frames *C.eman_view, messa
 				return err
 			}
 		}
-		return m.Update(realReader(p), newFrames)
+		watch, err := newControl(control)
+		if err != nil {
+			return err
+		}
+		return m.Update(realReader(p), newFrames, watch)
 	})
 }
 
@@ -309,6 +293,9 @@ func emango_mesh_reltan(mesh *C.eman_mesh, powers *C.double, count C.int32_t, op
 			Space:       geometry.Space(o.space),
 			DegreePower: float64(o.degree_power),
 			Constant:    float64(o.constant),
+		}
+		if err := wanted.Check(); err != nil {
+			return err
 		}
 		return writeReals("features", out, v.VertexCount(), wanted.RowWidth(), func(write geometry.RowWriter) error {
 			return v.RelTan(wanted, write, watch)

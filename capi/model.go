@@ -18,6 +18,8 @@ type modelObject struct {
 	model       *core.Model[float32]
 }
 
+func (m *modelObject) free() { m.environment.release() }
+
 func (m *modelObject) current() *core.Model[float32] {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -40,7 +42,7 @@ func makeModel(context *C.eman_context, out **C.eman_model, message *C.emango_er
 			env.release()
 			return err
 		}
-		*out = (*C.eman_model)(handle)
+		publish(unsafe.Pointer(out), handle, kindModel, (*modelObject).free)
 		return nil
 	})
 }
@@ -118,7 +120,7 @@ func emango_model_from_authors(context *C.eman_context, config *C.char, tensors 
 
 //export emango_model_free
 func emango_model_free(model *C.eman_model) {
-	closeBox(unsafe.Pointer(model), kindModel, func(m *modelObject) { m.environment.release() })
+	closeBox(unsafe.Pointer(model), kindModel, (*modelObject).free)
 }
 
 //export emango_model_save

@@ -71,16 +71,33 @@ func readStruct[T any](name string, pointer unsafe.Pointer, known *T) error {
 	return nil
 }
 
-// writeStruct copies *known into the caller's struct, as far as that reaches.
-// The size field stays the caller's.
+// writeStruct copies *known into the caller's struct, as far as that reaches,
+// and zeroes what is beyond. The size field stays the caller's.
 func writeStruct[T any](name string, pointer, known *T) error {
 	size, err := structSize(name, unsafe.Pointer(pointer))
 	if err != nil {
 		return err
 	}
-	*(*uint32)(unsafe.Pointer(known)) = size
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(pointer)), size), unsafe.Slice((*byte)(unsafe.Pointer(known)), unsafe.Sizeof(*known)))
+	fillStruct(unsafe.Pointer(pointer), size, unsafe.Pointer(known), uint32(unsafe.Sizeof(*known)))
 	return nil
+}
+
+// fillStruct writes a struct of size bytes: its size, the known content, zeros.
+func fillStruct(pointer unsafe.Pointer, size uint32, known unsafe.Pointer, knownSize uint32) {
+	to := unsafe.Slice((*byte)(pointer), size)
+	clear(to[copy(to, unsafe.Slice((*byte)(known), knownSize)):])
+	*(*uint32)(pointer) = size
+}
+
+//export emango_init_struct
+func emango_init_struct(pointer unsafe.Pointer, size C.uint32_t, defaults unsafe.Pointer, knownSize C.uint32_t, message *C.emango_error) C.eman_status {
+	return guard(message, func() error {
+		if size < 4 || size > maxStructSize {
+			return invalidArgument("struct_size is %d: it must be the size of the struct", size)
+		}
+		fillStruct(pointer, uint32(size), defaults, uint32(knownSize))
+		return nil
+	})
 }
 
 func structSize(name string, pointer unsafe.Pointer) (uint32, error) {

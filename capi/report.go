@@ -25,7 +25,7 @@ func emango_mesh_examine(mesh *C.eman_mesh, control *C.eman_control, report **C.
 			r.Close()
 			return err
 		}
-		*report = (*C.eman_report)(handle)
+		publish(unsafe.Pointer(report), handle, kindReport, (*geometry.Report).Close)
 		return nil
 	})
 }

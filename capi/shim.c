@@ -110,7 +110,7 @@ static emango_error *find_error(void) { return error_key_exists ? pthread_getspe
 static emango_error *own_error(void) {
   emango_error *error = find_error();
   if (error != NULL || !error_key_exists) return error;
-  error = malloc(sizeof *error);
+  error = calloc(1, sizeof *error);
   if (error != NULL && pthread_setspecific(error_key, error) != 0) {
     free(error);
     return NULL;
@@ -177,32 +177,36 @@ static void note_fork(void) { forked = 1; }
 __attribute__((constructor)) static void watch_fork(void) { pthread_atfork(NULL, NULL, note_fork); }
 #endif
 
-/* The floating-point control register of the calling thread. */
+/* The floating-point control register of the calling thread, flags included. */
 #if defined(__x86_64__)
-typedef unsigned int float_environment;
-enum { FLOAT_FLAGS = 0x3F, FLOAT_DEFAULT = 0x1F80 };
-static inline float_environment enter_float_environment(void) {
-  float_environment host = _mm_getcsr();
-  if ((host & ~FLOAT_FLAGS) != FLOAT_DEFAULT) _mm_setcsr(FLOAT_DEFAULT);
-  return host;
-}
-static inline void leave_float_environment(float_environment host) {
-  if ((host & ~FLOAT_FLAGS) != FLOAT_DEFAULT) _mm_setcsr(host);
-}
+enum { DEFAULT_ENVIRONMENT = 0x1F80 };
+static inline uint64_t get_environment(void) { return _mm_getcsr(); }
+static inline void set_environment(uint64_t value) { _mm_setcsr((unsigned int)value); }
 #elif defined(__aarch64__)
-typedef uint64_t float_environment;
-static inline float_environment enter_float_environment(void) {
-  float_environment host;
-  __asm__ volatile("mrs %0, fpcr" : "=r"(host));
-  if (host != 0) __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
-  return host;
+enum { DEFAULT_ENVIRONMENT = 0 };
+static inline uint64_t get_environment(void) {
+  uint64_t value;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(value));
+  return value;
 }
-static inline void leave_float_environment(float_environment host) {
-  if (host != 0) __asm__ volatile("msr fpcr, %0" : : "r"(host));
-}
+static inline void set_environment(uint64_t value) { __asm__ volatile("msr fpcr, %0" : : "r"(value)); }
 #else
 #error "libeman is built for x86-64 and arm64"
 #endif
+
+/* Enters the default environment and returns what the thread had to remember
+ * before: a callback of the host's may call the library again. */
+static inline uint64_t enter(emango_error *error) {
+  const uint64_t outer = error->host_environment;
+  error->host_environment = get_environment();
+  set_environment(DEFAULT_ENVIRONMENT);
+  return outer;
+}
+
+static inline void leave(emango_error *error, uint64_t outer) {
+  set_environment(error->host_environment);
+  error->host_environment = outer;
+}
 
 /* No object lies in the first page; small numbers there are mistakes that the
  * Go runtime must not see as pointers. */
@@ -233,21 +237,22 @@ static eman_status refuse_pointer(emango_error *error, const volatile void *poin
     if ((pointer) != NULL && unusable(pointer)) return refuse_pointer(error, (pointer), #pointer); \
   } while (0)
 /* The call itself, as the last statement. */
-#define CALL(call)                                      \
-  do {                                                  \
-    float_environment host = enter_float_environment(); \
-    eman_status status = (call);                        \
-    leave_float_environment(host);                      \
-    return status;                                      \
+#define CALL(call)                             \
+  do {                                         \
+    const uint64_t outer = enter(error);       \
+    const eman_status status = (call);         \
+    leave(error, outer);                       \
+    if (status == EMAN_OK) error->text[0] = 0; \
+    return status;                             \
   } while (0)
-#define FREE(call, object)                              \
-  do {                                                  \
-    emango_error *error = find_error();                 \
-    if (error != NULL) error->text[0] = 0;              \
-    if (forked || unusable(object)) return;             \
-    float_environment host = enter_float_environment(); \
-    call;                                               \
-    leave_float_environment(host);                      \
+#define FREE(call, object)                                   \
+  do {                                                       \
+    emango_error *error = own_error();                       \
+    if (forked || unusable(object) || error == NULL) return; \
+    const uint64_t outer = enter(error);                     \
+    call;                                                    \
+    leave(error, outer);                                     \
+    error->text[0] = 0;                                      \
   } while (0)
 
 /* ------------------------------------------------------------------ services for the Go half */
@@ -275,33 +280,32 @@ void emango_trim_heap(void) {
 #endif
 }
 
+/* The host's functions run in the host's floating-point environment. */
 int32_t emango_call_progress(uintptr_t progress, uintptr_t user, double fraction) {
-  return ((eman_progress_function)progress)((void *)user, fraction);
+  emango_error *error = find_error();
+  set_environment(error->host_environment);
+  const int32_t stop = ((eman_progress_function)progress)((void *)user, fraction);
+  error->host_environment = get_environment();
+  set_environment(DEFAULT_ENVIRONMENT);
+  return stop;
 }
 
 void emango_call_log(uintptr_t log, uintptr_t user, int32_t level, const char *message) {
+  emango_error *error = find_error();
+  set_environment(error->host_environment);
   ((eman_log_function)log)((void *)user, level, message);
+  error->host_environment = get_environment();
+  set_environment(DEFAULT_ENVIRONMENT);
 }
 
 /* ------------------------------------------------------------------ options */
 
-/* Copies defaults into a caller's struct of possibly another version's size. */
-static eman_status init_options(emango_error *error, void *options, uint32_t given, const void *defaults,
-                                uint32_t known) {
-  if (given < sizeof(uint32_t))
-    return fail(error, EMAN_E_INVALID_ARGUMENT, "struct_size is smaller than its own field");
-  memset(options, 0, given);
-  memcpy(options, defaults, given < known ? given : known);
-  memcpy(options, &given, sizeof given);
-  return EMAN_OK;
-}
-
-#define DEFINE_INIT(function, type, name, ...)                                 \
-  eman_status function(type *name, uint32_t struct_size) {                     \
-    ENTER();                                                                   \
-    NEED(name);                                                                \
-    const type defaults = {__VA_ARGS__};                                       \
-    return init_options(error, name, struct_size, &defaults, sizeof defaults); \
+#define DEFINE_INIT(function, type, name, ...)                                                        \
+  eman_status function(type *name, uint32_t struct_size) {                                            \
+    ENTER();                                                                                          \
+    NEED(name);                                                                                       \
+    static const type defaults = {__VA_ARGS__};                                                       \
+    CALL(emango_init_struct(name, struct_size, (void *)&defaults, (uint32_t)sizeof defaults, error)); \
   }
 
 DEFINE_INIT(eman_context_options_init, eman_context_options, options, 0)
@@ -358,12 +362,14 @@ eman_status eman_mesh_create(eman_context *context, const eman_view *positions, 
 
 void eman_mesh_free(eman_mesh *mesh) { FREE(emango_mesh_free(mesh), mesh); }
 
-eman_status eman_mesh_update(eman_mesh *mesh, const eman_view *positions, const eman_view *frames) {
+eman_status eman_mesh_update(eman_mesh *mesh, const eman_view *positions, const eman_view *frames,
+                             const eman_control *control) {
   ENTER();
   NEED(mesh);
   NEED(positions);
   NULLABLE(frames);
-  CALL(emango_mesh_update(mesh, (eman_view *)positions, (eman_view *)frames, error));
+  NULLABLE(control);
+  CALL(emango_mesh_update(mesh, (eman_view *)positions, (eman_view *)frames, (eman_control *)control, error));
 }
 
 eman_status eman_mesh_counts(const eman_mesh *mesh, int64_t *vertices, int64_t *faces, int64_t *edges) {
@@ -459,34 +465,39 @@ eman_status eman_report_indices(const eman_report *report, eman_finding finding,
 
 /* ------------------------------------------------------------------ transformations */
 
-eman_status eman_mesh_change_gauge(const eman_mesh *mesh, const eman_view *angles, eman_mesh **changed) {
+eman_status eman_mesh_change_gauge(const eman_mesh *mesh, const eman_view *angles, const eman_control *control,
+                                   eman_mesh **changed) {
   ENTER();
   NEED(mesh);
   NEED(angles);
+  NULLABLE(control);
   NEED(changed);
-  CALL(emango_mesh_change_gauge((eman_mesh *)mesh, (eman_view *)angles, changed, error));
+  CALL(emango_mesh_change_gauge((eman_mesh *)mesh, (eman_view *)angles, (eman_control *)control, changed, error));
 }
 
 eman_status eman_mesh_transform(const eman_mesh *mesh, const double *rotation, const double *translation, double scale,
-                                eman_mesh **moved) {
+                                const eman_control *control, eman_mesh **moved) {
   ENTER();
   NEED(mesh);
   NEED(rotation);
   NEED(translation);
+  NULLABLE(control);
   NEED(moved);
-  CALL(emango_mesh_transform((eman_mesh *)mesh, (double *)rotation, (double *)translation, scale, moved, error));
+  CALL(emango_mesh_transform((eman_mesh *)mesh, (double *)rotation, (double *)translation, scale,
+                             (eman_control *)control, moved, error));
 }
 
 eman_status eman_mesh_permute(const eman_mesh *mesh, const eman_view *vertex_order, const eman_view *face_order,
-                              const eman_view *corner_shift, eman_mesh **permuted) {
+                              const eman_view *corner_shift, const eman_control *control, eman_mesh **permuted) {
   ENTER();
   NEED(mesh);
   NEED(vertex_order);
   NULLABLE(face_order);
   NULLABLE(corner_shift);
+  NULLABLE(control);
   NEED(permuted);
   CALL(emango_mesh_permute((eman_mesh *)mesh, (eman_view *)vertex_order, (eman_view *)face_order,
-                           (eman_view *)corner_shift, permuted, error));
+                           (eman_view *)corner_shift, (eman_control *)control, permuted, error));
 }
 
 eman_status eman_random_angles(uint64_t seed, const eman_mutable_view *angles) {

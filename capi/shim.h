@@ -5,9 +5,11 @@
 #define EMAN_BUILDING 1
 #include "eman.h"
 
-/* The text of a thread's last error. */
+/* What a thread has: the text of its last error, and while it is in a call the
+ * floating-point environment that it came with. */
 typedef struct emango_error {
   char text[1024];
+  uint64_t host_environment;
 } emango_error;
 
 void *emango_allocate(int64_t bytes);

@@ -8,12 +8,17 @@ import (
 
 	"libeman/geometry"
 	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
 )
 
 // derive hands out a mesh made from another one, in the same context.
-func derive(mesh *C.eman_mesh, out **C.eman_mesh, message *C.emango_error, make func(m meshObject) (*geometry.Mesh, error)) C.eman_status {
+func derive(mesh *C.eman_mesh, control *C.eman_control, out **C.eman_mesh, message *C.emango_error, make func(m meshObject, watch *parallel.Control) (*geometry.Mesh, error)) C.eman_status {
 	return onMesh(mesh, message, func(m meshObject) error {
-		derived, err := make(m)
+		watch, err := newControl(control)
+		if err != nil {
+			return err
+		}
+		derived, err := make(m, watch)
 		if err != nil {
 			return err
 		}
@@ -22,8 +27,8 @@ func derive(mesh *C.eman_mesh, out **C.eman_mesh, message *C.emango_error, make 
 }
 
 //export emango_mesh_change_gauge
-func emango_mesh_change_gauge(mesh *C.eman_mesh, angles *C.eman_view, changed **C.eman_mesh, message *C.emango_error) C.eman_status {
-	return derive(mesh, changed, message, func(m meshObject) (*geometry.Mesh, error) {
+func emango_mesh_change_gauge(mesh *C.eman_mesh, angles *C.eman_view, control *C.eman_control, changed **C.eman_mesh, message *C.emango_error) C.eman_status {
+	return derive(mesh, control, changed, message, func(m meshObject, watch *parallel.Control) (*geometry.Mesh, error) {
 		vertices, _ := m.counts()
 		a, err := inputArray("angles", angles, reals, int64(vertices), 1)
 		if err != nil {
@@ -36,24 +41,24 @@ func emango_mesh_change_gauge(mesh *C.eman_mesh, angles *C.eman_view, changed **
 			return nil, err
 		}
 		realReader(a)(values, 0, len(values))
-		return m.ChangeGauge(values)
+		return m.ChangeGauge(values, watch)
 	})
 }
 
 //export emango_mesh_transform
-func emango_mesh_transform(mesh *C.eman_mesh, rotation, translation *C.double, scale C.double, moved **C.eman_mesh, message *C.emango_error) C.eman_status {
-	return derive(mesh, moved, message, func(m meshObject) (*geometry.Mesh, error) {
+func emango_mesh_transform(mesh *C.eman_mesh, rotation, translation *C.double, scale C.double, control *C.eman_control, moved **C.eman_mesh, message *C.emango_error) C.eman_status {
+	return derive(mesh, control, moved, message, func(m meshObject, watch *parallel.Control) (*geometry.Mesh, error) {
 		return m.Transform(geometry.Similarity{
 			Rotation:    [9]float64(readNumbers(rotation, 9)),
 			Translation: [3]float64(readNumbers(translation, 3)),
 			Scale:       float64(scale),
-		})
+		}, watch)
 	})
 }
 
 //export emango_mesh_permute
-func emango_mesh_permute(mesh *C.eman_mesh, vertexOrder, faceOrder, cornerShift *C.eman_view, permuted **C.eman_mesh, message *C.emango_error) C.eman_status {
-	return derive(mesh, permuted, message, func(m meshObject) (*geometry.Mesh, error) {
+func emango_mesh_permute(mesh *C.eman_mesh, vertexOrder, faceOrder, cornerShift *C.eman_view, control *C.eman_control, permuted **C.eman_mesh, message *C.emango_error) C.eman_status {
+	return derive(mesh, control, permuted, message, func(m meshObject, watch *parallel.Control) (*geometry.Mesh, error) {
 		vertices, faces := m.counts()
 		scratch := m.environment.Memory.NewArena("scratch")
 		defer scratch.Free()
@@ -77,7 +82,7 @@ func emango_mesh_permute(mesh *C.eman_mesh, vertexOrder, faceOrder, cornerShift 
 			}
 			*list.values = values
 		}
-		return m.Permute(p)
+		return m.Permute(p, watch)
 	})
 }
 
@@ -96,7 +101,9 @@ func emango_random_angles(seed C.uint64_t, angles *C.eman_mutable_view, message 
 		for begin := 0; begin < int(a.rows); begin += len(piece) {
 			end := min(begin+len(piece), int(a.rows))
 			geometry.RandomAngles(uint64(seed), begin, piece[:end-begin])
-			write(piece[:end-begin], begin, end)
+			if err := write(piece[:end-begin], begin, end); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

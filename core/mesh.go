@@ -11,8 +11,8 @@ import (
 )
 
 // NewMeshGraph returns the graph of a mesh. It borrows the view's neighbours,
-// and so may be used as long as the mesh is at this version; the geometry is
-// its own, to be given back with Free.
+// and so may be used as long as the view; the geometry is its own, to be given
+// back with Free.
 func NewMeshGraph[T simd.Float](v *geometry.View, control *parallel.Control) (*Graph[T], error) {
 	g := &Graph[T]{
 		Offsets: v.Offsets(), Neighbors: v.Neighbors(), Reverse: v.ReverseEdges(),
@@ -114,11 +114,12 @@ func (in *MeshInput[T]) setFeatures(v *geometry.View, spec Spec, control *parall
 // packTangent takes RelTan vectors in tangent coordinates and makes each power
 // one channel whose rho_0 is zero (app. F).
 func (in *MeshInput[T]) packTangent(powers int) geometry.RowWriter {
-	return func(rows []float64, begin, end int) {
+	return func(rows []float64, begin, end int) error {
 		to := in.Features[3*powers*begin : 3*powers*end]
 		for i := range len(rows) / 2 {
 			to[3*i], to[3*i+1], to[3*i+2] = 0, rows[2*i], rows[2*i+1]
 		}
+		return nil
 	}
 }
 

@@ -45,7 +45,7 @@ func BenchmarkUpdateAndEdges(b *testing.B) {
 		n := len(shape.faces)
 		g := EdgeGeometry[float32]{make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)}
 		for b.Loop() {
-			if err := m.Update(ReadSlice(shape.positions, 3), nil); err != nil {
+			if err := m.Update(ReadSlice(shape.positions, 3), nil, nil); err != nil {
 				b.Fatal(err)
 			}
 			if err := m.Read(func(v *View) error { return Edges(v, g, nil) }); err != nil {

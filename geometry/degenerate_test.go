@@ -57,7 +57,7 @@ func TestCoincidentVerticesAreNoNeighbors(t *testing.T) {
 	folded := slices.Clone(shape.positions)
 	copy(folded[3*ring[0]:3*ring[0]+3], folded[:3])
 	for round := range 3 {
-		if err := m.Update(ReadSlice(folded, 3), nil); err != nil {
+		if err := m.Update(ReadSlice(folded, 3), nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if slices.Contains(neighborsOf(t, m, 0), ring[0]) || slices.Contains(neighborsOf(t, m, int(ring[0])), 0) {
@@ -79,7 +79,7 @@ func TestCoincidentVerticesAreNoNeighbors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Update(ReadSlice(shape.positions, 3), nil); err != nil {
+		if err := m.Update(ReadSlice(shape.positions, 3), nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(neighborsOf(t, m, 0), ring) {
@@ -158,7 +158,7 @@ func TestOppositeNormals(t *testing.T) {
 		t.Fatalf("the normals' cosine is %g, so the test proves nothing", n)
 	}
 	angles := []float64{0.3, -1, 2, 0.7, 1.1}
-	turned, err := mesh.ChangeGauge(angles)
+	turned, err := mesh.ChangeGauge(angles, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestOverflowingPowerNamesTheVertex(t *testing.T) {
 	m := testMesh{"needle", positions, []int32{3, 4, 5, 0, 1, 2}}.build(t, Options{}, 1)
 	short := slices.Clone(positions)
 	copy(short[3:], []float64{1e-120, 0, 0})
-	if err := m.Update(ReadSlice(short, 3), nil); err != nil {
+	if err := m.Update(ReadSlice(short, 3), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	err := m.Read(func(v *View) error {

@@ -28,7 +28,7 @@ func Edges[T float32 | float64](v *View, out EdgeGeometry[T], control *parallel.
 				q := int(v.edges.neighbors[e])
 				d := at(v.positions, q).minus(centre)
 				if out.CosAngle != nil {
-					cos, sin := logMap(&gauge, d)
+					cos, sin := logMap(&gauge, d, centre.maxAbs())
 					out.CosAngle[e], out.SinAngle[e] = T(cos), T(sin)
 				}
 				if out.CosTransport != nil {
@@ -46,36 +46,39 @@ func Edges[T float32 | float64](v *View, out EdgeGeometry[T], control *parallel.
 }
 
 // logMap is (cos θ, sin θ) of d in the gauge, or (0, 0) where d has no tangent
-// projection (§3.3; no trigonometric function is needed).
-func logMap(gauge *frame, d vec3) (cos, sin float64) {
+// projection (§3.3; no trigonometric function is needed). size bounds the
+// coordinates that d is the difference of.
+func logMap(gauge *frame, d vec3, size float64) (cos, sin float64) {
 	x, y := gauge.e1.dot(d), gauge.e2.dot(d)
 	tangent2 := x*x + y*y
-	if !projects(tangent2, d.squared()) {
+	if !projects(tangent2, d.squared(), size) {
 		return 0, 0
 	}
 	scale := 1 / math.Sqrt(tangent2)
 	return x * scale, y * scale
 }
 
-// opposite bounds 1 + n_p·n_q of normals whose minimal rotation is undefined.
-const opposite = 0x1p-44
+// opposite bounds |n_p + n_q|² of normals whose minimal rotation is undefined.
+const opposite = 0x1p-43
 
 // transport is (cos g, sin g) of the transport R from the tangent plane at q,
 // with first axis e1 and normal n, to that at p, where d = q−p: the minimal
-// rotation that takes n to n_p. For v ⟂ n,
+// rotation that takes n to n_p. With s = n + n_p, for v ⟂ n,
 //
-//	R v = v − (n_p·v)/(1 + n_p·n) (n_p + n),
+//	R v = v − 2 s (s·v)/(s·s),
 //
-// so R e1 has the coordinates cos g, sin g in the gauge of p. With these,
-// ρ(g) f_q are the coordinates of q's feature at p (§3.4; the sign is that of
-// the authors' code, opposite to the paper's formula).
+// which is the usual formula without its loss of digits near opposite normals.
+// R e1 has the coordinates cos g, sin g in the gauge of p. With these, ρ(g) f_q
+// are the coordinates of q's feature at p (§3.4; the sign is that of the
+// authors' code, opposite to the paper's formula).
 func transport(gauge *frame, e1, n, d vec3) (cos, sin float64) {
-	denominator := 1 + gauge.n.dot(n)
-	if denominator <= opposite {
+	s := n.plus(gauge.n)
+	squared := s.squared()
+	if squared <= opposite {
 		return halfTurn(gauge, e1, d)
 	}
-	k := gauge.n.dot(e1) / denominator
-	return unit(e1.dot(gauge.e1)-k*n.dot(gauge.e1), e1.dot(gauge.e2)-k*n.dot(gauge.e2))
+	k := 2 * s.dot(e1) / squared
+	return unit(e1.dot(gauge.e1)-k*s.dot(gauge.e1), e1.dot(gauge.e2)-k*s.dot(gauge.e2))
 }
 
 // halfTurn is the transport between opposite normals, as over a sharp fold: of
@@ -84,7 +87,7 @@ func transport(gauge *frame, e1, n, d vec3) (cos, sin float64) {
 // inverse. Without a direction of the edge there is no such line, and no
 // feature but scalars passes: (0, 0).
 func halfTurn(gauge *frame, e1, d vec3) (cos, sin float64) {
-	cosTheta, sinTheta := logMap(gauge, d)
+	cosTheta, sinTheta := logMap(gauge, d, 0)
 	if cosTheta == 0 && sinTheta == 0 {
 		return 0, 0
 	}
@@ -103,7 +106,7 @@ func unit(x, y float64) (float64, float64) {
 // there is no tangent projection.
 func (v *View) EdgeAngles(write RowWriter) error {
 	return v.writeEdges(write, func(gauge *frame, centre vec3, q int) float64 {
-		cos, sin := logMap(gauge, at(v.positions, q).minus(centre))
+		cos, sin := logMap(gauge, at(v.positions, q).minus(centre), centre.maxAbs())
 		return angle(cos, sin)
 	})
 }
@@ -142,14 +145,15 @@ func (v *View) writeEdges(write RowWriter, value func(gauge *frame, centre vec3,
 			centre, gauge := at(v.positions, p), frameAt(v.frames, p)
 			for _, q := range v.edges.of(p) {
 				if filled == len(buffer) {
-					write(buffer, last, last+filled)
+					if err := write(buffer, last, last+filled); err != nil {
+						return err
+					}
 					last, filled = last+filled, 0
 				}
 				buffer[filled] = value(&gauge, centre, int(q))
 				filled++
 			}
 		}
-		write(buffer[:filled], last, last+filled)
-		return nil
+		return write(buffer[:filled], last, last+filled)
 	})
 }

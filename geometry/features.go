@@ -32,7 +32,8 @@ func RelTanOf(powers ...float64) RelTanOptions {
 	return RelTanOptions{Powers: powers, Space: TangentSpace, DegreePower: 1.5, Constant: 1}
 }
 
-func (o *RelTanOptions) check() error {
+// Check says what is wrong with the options.
+func (o *RelTanOptions) Check() error {
 	if len(o.Powers) == 0 || len(o.Powers) > MaxPowers {
 		return badArgument("powers", "%d powers are given, from 1 to %d are allowed", len(o.Powers), MaxPowers)
 	}
@@ -72,7 +73,7 @@ func (o *RelTanOptions) RowWidth() int {
 // A power so large that a vector overflows is an InvalidMeshError naming the
 // vertex.
 func (v *View) RelTan(o RelTanOptions, write RowWriter, control *parallel.Control) error {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return err
 	}
 	width := o.RowWidth()

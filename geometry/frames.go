@@ -38,17 +38,39 @@ func (v *View) setFrames(options Options, control *parallel.Control) (zeroLength
 	return found.Load(), err
 }
 
-// noArea is the sine of the angle between two edges of a triangle under which
-// its cross product is rounding noise.
-const noArea = 0x1p-48
+// Rounding errors: a cross product of two edges, and the projection of one on a
+// plane, are noise below these fractions of their size. Edges are differences
+// of coordinates, whose own rounding counts as well: it is what remains of a
+// degenerate face far from the origin.
+const (
+	noArea        = 0x1p-48 // of |a||b| + (|a| + |b|)·largest coordinate
+	noProjection  = 0x1p-34 // of |d|: the sine of the angle to the normal
+	noiseOfOrigin = 0x1p-50 // of the largest coordinate
+)
+
+// areaNoise bounds the rounding error of the cross product of two edges of
+// squared lengths a2 and b2 at a vertex with coordinates up to size.
+func areaNoise(a2, b2, size float64) float64 {
+	a, b := math.Sqrt(a2), math.Sqrt(b2)
+	return noArea * (a*b + (a+b)*size)
+}
+
+// projects says whether a tangent vector of squared length tangent2, the
+// projection of a vector of squared length length2 between points with
+// coordinates up to size, has a direction.
+func projects(tangent2, length2, size float64) bool {
+	floor := noiseOfOrigin * size
+	return tangent2 > noProjection*noProjection*length2 && tangent2 > floor*floor && length2 >= zeroLengthSquared
+}
 
 // areaNormal is the area-weighted normal of p (§3.2): the direction of the sum
 // of the cross products of the faces around it. It is not defined where that
 // sum vanishes. touching tells that a neighbour coincides with p.
 func (v *View) areaNormal(p int) (n vec3, defined, touching bool) {
 	centre := at(v.positions, p)
+	size := centre.maxAbs()
 	var sum vec3
-	size := 0.0 // bounds the sum of |a||b|
+	noise := 0.0
 	for _, corner := range v.topology.cornersAt(p) {
 		next, previous := v.topology.others(corner)
 		a := at(v.positions, int(next)).minus(centre)
@@ -56,10 +78,10 @@ func (v *View) areaNormal(p int) (n vec3, defined, touching bool) {
 		a2, b2 := a.squared(), b.squared()
 		touching = touching || a2 < zeroLengthSquared || b2 < zeroLengthSquared
 		sum = sum.plus(a.cross(b))
-		size += a2 + b2
+		noise += areaNoise(a2, b2, size)
 	}
 	length := sum.length()
-	if length <= noArea*size {
+	if length <= noise {
 		return vec3{}, false, touching
 	}
 	return sum.times(1 / length), true, touching
@@ -68,6 +90,7 @@ func (v *View) areaNormal(p int) (n vec3, defined, touching bool) {
 // angleNormal is the normal of p with each face's weighted by its angle at p.
 func (v *View) angleNormal(p int) (n vec3, defined, touching bool) {
 	centre := at(v.positions, p)
+	size := centre.maxAbs()
 	var sum vec3
 	weights := 0.0
 	for _, corner := range v.topology.cornersAt(p) {
@@ -78,7 +101,7 @@ func (v *View) angleNormal(p int) (n vec3, defined, touching bool) {
 		touching = touching || a2 < zeroLengthSquared || b2 < zeroLengthSquared
 		cross := a.cross(b)
 		area := cross.length()
-		if area <= noArea*math.Sqrt(a2)*math.Sqrt(b2) {
+		if area <= areaNoise(a2, b2, size) {
 			continue
 		}
 		angle := math.Atan2(area, a.dot(b))
@@ -119,24 +142,15 @@ func (v *View) substituteNormal(p int) vec3 {
 	return vec3{z: 1}
 }
 
-// noProjection is the sine of the angle to the normal under which a direction
-// has no projection on the tangent plane.
-const noProjection = 0x1p-34
-
-// projects says whether a tangent vector of squared length tangent2, the
-// projection of a vector of squared length length2, has a direction.
-func projects(tangent2, length2 float64) bool {
-	return tangent2 > noProjection*noProjection*length2 && length2 >= zeroLengthSquared
-}
-
 // firstNeighborFrame is the frame of p whose e1 points to the first neighbour
 // that has a projection on the plane normal to n.
 func (v *View) firstNeighborFrame(p int, n vec3) frame {
 	centre := at(v.positions, p)
+	size := centre.maxAbs()
 	for _, q := range v.topology.edges.of(p) {
 		d := at(v.positions, int(q)).minus(centre)
 		t := d.without(n)
-		if t2 := t.squared(); projects(t2, d.squared()) {
+		if t2 := t.squared(); projects(t2, d.squared(), size) {
 			// Projected twice: once leaves an error of the order of |d|/|t|.
 			e1 := t.times(1 / math.Sqrt(t2)).without(n).normalised()
 			return frame{e1, n.cross(e1), n}
@@ -156,8 +170,7 @@ func (v *View) VertexNormals(write RowWriter) error {
 // Frames writes the V×9 frames, rows e1, e2, n of each vertex.
 func (v *View) Frames(write RowWriter) error {
 	return v.resources.Threads.Range(nil, v.VertexCount(), blockRows, func(_, begin, end int) error {
-		write(v.frames[9*begin:9*end], begin, end)
-		return nil
+		return write(v.frames[9*begin:9*end], begin, end)
 	})
 }
 

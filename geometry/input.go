@@ -159,8 +159,8 @@ func readPositions(r Resources, destination []float64, read PositionReader, expo
 }
 
 // readFrames copies the caller's frames to destination, made exactly
-// orthonormal. Frames further than 10⁻³ from an orthonormal right-handed basis
-// are refused: they are a mistake, not rounding.
+// orthonormal. Frames with a product of two vectors further than 10⁻³ from that
+// of an orthonormal right-handed basis are refused: they are a mistake, not rounding.
 func readFrames(r Resources, destination []float64, read PositionReader, control *parallel.Control) error {
 	return r.Threads.Range(control, len(destination)/9, blockRows, func(_, begin, end int) error {
 		rows := destination[9*begin : 9*end]
@@ -177,10 +177,7 @@ func readFrames(r Resources, destination []float64, read PositionReader, control
 }
 
 func orthonormal(f frame) (frame, bool) {
-	const tolerance = 1e-3
-	near := func(value, want float64) bool { return math.Abs(value-want) <= tolerance } // false for NaN
-	if !near(f.e1.squared(), 1) || !near(f.e2.squared(), 1) || !near(f.n.squared(), 1) ||
-		!near(f.e1.cross(f.e2).dot(f.n), 1) {
+	if !f.isOrthonormal(1e-3) {
 		return frame{}, false
 	}
 	n := f.n.normalised()

@@ -2,6 +2,7 @@ package geometry
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
@@ -53,27 +54,40 @@ func (o Options) check(in *Input) error {
 }
 
 // Mesh is a triangle mesh with its topology and frames. All methods may be
-// called from many goroutines at once; Update and Close wait for the others.
+// called from many goroutines at once, and from callbacks of each other: none
+// waits for another.
 type Mesh struct {
 	options Options
-	mutex   sync.RWMutex
-	view    View
 
-	arena      *memory.Arena // positions and frames
-	spare      []float64     // the positions before the last update
-	edgesArena *memory.Arena // of view.edges; nil where they are the topology's own
+	mutex   sync.Mutex // of the fields below, held for moments only
+	current *View
+	spare   *View // the state before the last update, for the next to fill
 }
 
-// View is a mesh at rest, handed out by [Mesh.Read].
+// View is the state of a mesh between two updates. It never changes, and lives
+// until its last reader has finished ([Mesh.Read]).
 type View struct {
+	mesh      *Mesh // where its memory goes when it is no longer read
+	users     atomic.Int64
 	resources Resources
 	topology  *topology
-	edges     edgeSet   // the topology's edges less those of zero length
-	positions []float64 // V×3, divided by 2^exponent
+
+	arena     *memory.Arena // of positions and frames
+	positions []float64     // V×3, divided by 2^exponent
 	exponent  int
 	frames    []float64 // V×9, rows e1, e2, n
-	version   uint64    // how often the positions have changed
+
+	edgesArena *memory.Arena // of edges; nil where they are the topology's own
+	edges      edgeSet       // the topology's edges less those of zero length
+
+	cache struct {
+		sync.Mutex
+		value Freer
+	}
 }
+
+// Freer is what [View.Cached] keeps.
+type Freer interface{ Free() }
 
 // New builds a mesh. The input is borrowed for the call. Errors match
 // ErrInvalidMesh, ErrInvalidArgument, ErrTooLarge, memory.ErrOutOfMemory or
@@ -85,151 +99,193 @@ func New(r Resources, in Input, options Options, control *parallel.Control) (*Me
 	if err := options.check(&in); err != nil {
 		return nil, err
 	}
-	exponent, err := scaleOf(r, int(in.VertexCount), in.Positions, control.Stage(0, 0.05))
-	if err != nil {
-		return nil, err
-	}
-	t, err := newTopology(r, &in, options.DropDegenerate, control.Stage(0.05, 0.7))
+	t, err := newTopology(r, &in, options.DropDegenerate, control.Stage(0, 0.7))
 	if err != nil {
 		return nil, err
 	}
 	defer t.release()
-	return newMesh(r, t, &in, exponent, options, control.Stage(0.7, 1))
+	return newMesh(r, t, &in, options, control.Stage(0.7, 1))
 }
 
 // newMesh builds a mesh on a topology that exists, and retains it.
-func newMesh(r Resources, t *topology, in *Input, exponent int, options Options, control *parallel.Control) (m *Mesh, err error) {
-	m = &Mesh{
-		options: options,
-		arena:   r.NewArena("mesh"),
-		view:    View{resources: r, topology: t.retain(), edges: t.edges, exponent: exponent},
+func newMesh(r Resources, t *topology, in *Input, options Options, control *parallel.Control) (*Mesh, error) {
+	m := &Mesh{options: options}
+	v, err := newView(m, r, t)
+	if err != nil {
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			m.Close()
-			m = nil
-		}
-	}()
-	v := &m.view
-	if v.positions, err = memory.Make[float64](m.arena, 3*in.VertexCount); err != nil {
-		return m, err
+	if err := v.fill(in.Positions, in.Frames, control); err != nil {
+		v.free()
+		return nil, err
 	}
-	if v.frames, err = memory.Make[float64](m.arena, 9*in.VertexCount); err != nil {
-		return m, err
-	}
-	if err = readPositions(r, v.positions, in.Positions, exponent); err != nil {
-		return m, err
-	}
-	if options.Gauge == CustomGauge {
-		if err = readFrames(r, v.frames, in.Frames, control); err != nil {
-			return m, err
-		}
-	}
-	return m, m.settle(control)
+	m.current = v
+	return m, nil
 }
 
-// settle brings the frames and the edge set up to date with the positions.
-func (m *Mesh) settle(control *parallel.Control) error {
-	zeroLength, err := m.view.setFrames(m.options, control)
+// newView allocates a state, which its creator uses.
+func newView(m *Mesh, r Resources, t *topology) (v *View, err error) {
+	v = &View{mesh: m, resources: r, topology: t.retain(), arena: r.NewArena("mesh")}
+	v.users.Store(1)
+	if v.positions, err = memory.Make[float64](v.arena, 3*int64(t.vertexCount)); err == nil {
+		v.frames, err = memory.Make[float64](v.arena, 9*int64(t.vertexCount))
+	}
 	if err != nil {
+		v.free()
+		return nil, err
+	}
+	return v, nil
+}
+
+// fill computes the state for new positions and, in the custom gauge, frames.
+func (v *View) fill(positions, frames PositionReader, control *parallel.Control) (err error) {
+	if v.exponent, err = scaleOf(v.resources, v.VertexCount(), positions, control.Stage(0, 0.2)); err != nil {
 		return err
 	}
-	if !zeroLength && m.edgesArena == nil {
-		return nil
+	if err := readPositions(v.resources, v.positions, positions, v.exponent); err != nil {
+		return err
 	}
-	// Some edges have no length, or had none before: choose them anew.
-	edges, arena := m.view.topology.edges, (*memory.Arena)(nil)
-	if zeroLength {
-		arena = m.view.resources.NewArena("mesh")
-		if edges, err = m.view.topology.edges.without(m.view.resources, arena, m.view.coincide); err != nil {
-			arena.Free()
+	if frames != nil {
+		if err := readFrames(v.resources, v.frames, frames, control.Stage(0.2, 0.5)); err != nil {
 			return err
 		}
 	}
-	m.edgesArena.Free()
-	m.edgesArena, m.view.edges = arena, edges
-	return nil
+	touching, err := v.setFrames(v.mesh.options, control.Stage(0.5, 1))
+	if err != nil {
+		return err
+	}
+	v.edges = v.topology.edges
+	if touching {
+		v.edgesArena = v.resources.NewArena("mesh")
+		v.edges, err = v.topology.edges.without(v.resources, v.edgesArena, v.coincide)
+	}
+	return err
+}
+
+// clear frees what a state has beside its positions and frames.
+func (v *View) clear() {
+	if v.cache.value != nil {
+		v.cache.value.Free()
+		v.cache.value = nil
+	}
+	v.edgesArena.Free()
+	v.edgesArena, v.edges = nil, edgeSet{}
+}
+
+func (v *View) free() {
+	v.clear()
+	v.arena.Free()
+	v.topology.release()
+}
+
+// release is called by each user once. The last one hands the state's memory
+// to the next update, or frees it.
+func (v *View) release() {
+	if v.users.Add(-1) > 0 {
+		return
+	}
+	v.clear()
+	m := v.mesh
+	m.mutex.Lock()
+	keep := m.current != nil && m.spare == nil
+	if keep {
+		m.spare = v
+	}
+	m.mutex.Unlock()
+	if !keep {
+		v.free()
+	}
 }
 
 // Update moves the vertices and keeps the topology. positions (and, for a mesh
-// with the custom gauge, frames) are read as in Input. On an error the mesh is
-// as it was.
-func (m *Mesh) Update(positions, frames PositionReader) error {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	v := &m.view
+// with the custom gauge, frames) are read as in Input. What reads the mesh
+// meanwhile sees it as it was; so does everybody after an error.
+func (m *Mesh) Update(positions, frames PositionReader, control *parallel.Control) error {
 	if (m.options.Gauge == CustomGauge) != (frames != nil) {
 		return badArgument("frames", "new frames are needed for a mesh with the custom gauge, and for no other")
 	}
-	vertices := v.VertexCount()
-	exponent, err := scaleOf(v.resources, vertices, positions, nil)
+	next, err := m.nextView()
 	if err != nil {
 		return err
 	}
-	scratch := v.resources.NewArena("scratch")
-	defer scratch.Free()
-	var newFrames, oldFrames []float64
-	if frames != nil {
-		if newFrames, err = memory.Make[float64](scratch, int64(2*len(v.frames))); err != nil {
-			return err
-		}
-		newFrames, oldFrames = newFrames[:len(v.frames)], newFrames[len(v.frames):]
-		if err := readFrames(v.resources, newFrames, frames, nil); err != nil {
-			return err
-		}
-		copy(oldFrames, v.frames)
-	}
-	if m.spare == nil {
-		if m.spare, err = memory.Make[float64](m.arena, int64(len(v.positions))); err != nil {
-			return err
-		}
-	}
-	if err := readPositions(v.resources, m.spare, positions, exponent); err != nil {
+	defer func() { next.release() }()
+	if err := next.fill(positions, frames, control); err != nil {
 		return err
 	}
-	m.exchange(&exponent)
-	copy(v.frames, newFrames)
-	if err := m.settle(nil); err != nil {
-		// Back to the old positions, whose frames follow from them again.
-		m.exchange(&exponent)
-		copy(v.frames, oldFrames)
-		if _, again := v.setFrames(m.options, nil); again != nil {
-			return again
-		}
-		return err
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.current == nil {
+		return badArgument("mesh", "it was freed during the update")
 	}
-	v.version++
+	m.current, next = next, m.current
 	return nil
 }
 
-// exchange swaps the positions with the spare ones.
-func (m *Mesh) exchange(exponent *int) {
-	m.view.positions, m.spare = m.spare, m.view.positions
-	m.view.exponent, *exponent = *exponent, m.view.exponent
+// nextView is a state to fill: the spare one or a new one.
+func (m *Mesh) nextView() (*View, error) {
+	m.mutex.Lock()
+	spare, current := m.spare, m.current
+	m.spare = nil
+	if spare == nil && current != nil {
+		current.users.Add(1)
+	}
+	m.mutex.Unlock()
+	switch {
+	case spare != nil:
+		spare.users.Store(1)
+		return spare, nil
+	case current == nil:
+		return nil, badArgument("mesh", "it was freed")
+	}
+	defer current.release()
+	return newView(m, current.resources, current.topology)
 }
 
-// Close frees the mesh's memory. The mesh must not be used afterwards.
+// Close frees the mesh's memory as soon as nothing reads it. The mesh must not
+// be used afterwards.
 func (m *Mesh) Close() {
 	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	m.edgesArena.Free()
-	m.arena.Free()
-	m.view.topology.release()
-	m.view, m.arena, m.edgesArena, m.spare = View{}, nil, nil, nil
+	current, spare := m.current, m.spare
+	m.current, m.spare = nil, nil
+	m.mutex.Unlock()
+	if spare != nil {
+		spare.free()
+	}
+	if current != nil {
+		current.release()
+	}
 }
 
-// Read calls read with the mesh at rest: no Update happens until it returns.
-// The view and the slices it gives must not be kept or changed, and read must
-// not call methods of the mesh itself.
+// Read calls read with the state of the mesh. The view and the slices it gives
+// are valid until read returns, and must not be changed.
 func (m *Mesh) Read(read func(v *View) error) error {
-	m.mutex.RLock()
-	defer m.mutex.RUnlock()
-	return read(&m.view)
+	m.mutex.Lock()
+	v := m.current
+	if v != nil {
+		v.users.Add(1)
+	}
+	m.mutex.Unlock()
+	if v == nil {
+		return badArgument("mesh", "it was freed")
+	}
+	defer v.release()
+	return read(v)
 }
 
-// Version counts the updates of the mesh: what was computed from a view with
-// the same version is still true.
-func (v *View) Version() uint64 { return v.version }
+// Cached returns what build made for this state of the mesh, at once or in an
+// earlier call, and frees it with the state. Others wait while it is built:
+// build must not call back to the host.
+func (v *View) Cached(build func() (Freer, error)) (Freer, error) {
+	v.cache.Lock()
+	defer v.cache.Unlock()
+	if v.cache.value == nil {
+		value, err := build()
+		if err != nil {
+			return nil, err
+		}
+		v.cache.value = value
+	}
+	return v.cache.value, nil
+}
 
 // Options are those that the mesh was built with.
 func (m *Mesh) Options() Options { return m.options }

@@ -190,7 +190,7 @@ func TestConcurrentUse(t *testing.T) {
 					if i%2 == 0 {
 						positions = doubled
 					}
-					if err := m.Update(ReadSlice(positions, 3), nil); err != nil {
+					if err := m.Update(ReadSlice(positions, 3), nil, nil); err != nil {
 						t.Error(err)
 					}
 				}
@@ -211,13 +211,13 @@ func TestUpdateEqualsBuildingAnew(t *testing.T) {
 	for _, options := range []Options{{}, {Normals: AngleNormals}, {Gauge: RandomGauge, Seed: 2}} {
 		m, fresh := shape.build(t, options, 2), other.build(t, options, 2)
 		for range 2 { // there, back (checked by the second round) and there again
-			if err := m.Update(ReadSlice(other.positions, 3), nil); err != nil {
+			if err := m.Update(ReadSlice(other.positions, 3), nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(framesOf(t, m), framesOf(t, fresh)) || !slices.Equal(relTan(t, m, TangentSpace, 0.7), relTan(t, fresh, TangentSpace, 0.7)) {
 				t.Error("an updated mesh differs from a new one")
 			}
-			if err := m.Update(ReadSlice(shape.positions, 3), nil); err != nil {
+			if err := m.Update(ReadSlice(shape.positions, 3), nil, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -227,21 +227,21 @@ func TestUpdateEqualsBuildingAnew(t *testing.T) {
 func TestUpdateOfCustomFrames(t *testing.T) {
 	shape := sphere(3, 0.2, 1)
 	m := shape.build(t, Options{}, 1)
-	checkArgumentError(t, m.Update(ReadSlice(shape.positions, 3), ReadSlice(framesOf(t, m), 9)), "frames")
-	custom, err := m.ChangeGauge(make([]float64, shape.vertices()))
+	checkArgumentError(t, m.Update(ReadSlice(shape.positions, 3), ReadSlice(framesOf(t, m), 9), nil), "frames")
+	custom, err := m.ChangeGauge(make([]float64, shape.vertices()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(custom.Close)
-	checkArgumentError(t, custom.Update(ReadSlice(shape.positions, 3), nil), "frames")
+	checkArgumentError(t, custom.Update(ReadSlice(shape.positions, 3), nil, nil), "frames")
 	frames := framesOf(t, custom)
 	frames[9*5] = math.NaN()
-	err = custom.Update(ReadSlice(shape.positions, 3), ReadSlice(frames, 9))
+	err = custom.Update(ReadSlice(shape.positions, 3), ReadSlice(frames, 9), nil)
 	if !errors.Is(err, ErrInvalidMesh) || !strings.HasPrefix(err.Error(), "vertex 5: ") {
 		t.Errorf("%v", err)
 	}
 	turned := shape.build(t, Options{Gauge: RandomGauge}, 1)
-	if err := custom.Update(ReadSlice(shape.positions, 3), ReadSlice(framesOf(t, turned), 9)); err != nil {
+	if err := custom.Update(ReadSlice(shape.positions, 3), ReadSlice(framesOf(t, turned), 9), nil); err != nil {
 		t.Fatal(err)
 	}
 	if d := largestDifference(t, framesOf(t, custom), framesOf(t, turned)); d > 1e-15 {
@@ -255,7 +255,7 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 	want := relTan(t, m, TangentSpace, 0.7)
 	bad := slices.Clone(shape.positions)
 	bad[3*17+1] = math.Inf(-1)
-	err := m.Update(ReadSlice(bad, 3), nil)
+	err := m.Update(ReadSlice(bad, 3), nil, nil)
 	if !errors.Is(err, ErrInvalidMesh) || err.Error() != "vertex 17: coordinate y is -Inf" {
 		t.Errorf("%v", err)
 	}
@@ -264,8 +264,8 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-// An update that makes vertices coincide needs new memory for the edges; when
-// there is none it must put the old positions back.
+// An update that makes vertices coincide needs new memory for the edges; where
+// there is none the mesh stays as it was.
 func TestUpdateWithoutMemoryChangesNothing(t *testing.T) {
 	shape := sphere(6, 0.3, 1)
 	budget := memory.NewBudget(400_000, nil)
@@ -274,7 +274,7 @@ func TestUpdateWithoutMemoryChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if err := m.Update(ReadSlice(shape.positions, 3), nil); err != nil { // takes the spare positions
+	if err := m.Update(ReadSlice(shape.positions, 3), nil, nil); err != nil { // takes the spare positions
 		t.Fatal(err)
 	}
 	want := relTan(t, m, TangentSpace, 0.7)
@@ -287,7 +287,7 @@ func TestUpdateWithoutMemoryChangesNothing(t *testing.T) {
 	folded := slices.Clone(shape.positions)
 	q := neighborsOf(t, m, 0)[0]
 	copy(folded[3*q:3*q+3], folded[:3])
-	if err := m.Update(ReadSlice(folded, 3), nil); !errors.Is(err, memory.ErrOutOfMemory) {
+	if err := m.Update(ReadSlice(folded, 3), nil, nil); !errors.Is(err, memory.ErrOutOfMemory) {
 		t.Fatalf("%v", err)
 	}
 	if !slices.Equal(framesOf(t, m), framesOf(t, shape.build(t, Options{}, 1))) {
@@ -413,7 +413,7 @@ func TestNothingIsKeptAfterClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, err := m.ChangeGauge(make([]float64, shape.vertices()))
+	changed, err := m.ChangeGauge(make([]float64, shape.vertices()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

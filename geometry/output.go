@@ -3,13 +3,15 @@ package geometry
 import "libeman/geometry/parallel"
 
 // RowWriter takes the rows [begin, end) of a result. It is called with each
-// piece once, from several threads; rows is valid during the call only.
-type RowWriter func(rows []float64, begin, end int)
+// piece once, from several threads; rows is valid during the call only. An
+// error ends the computation.
+type RowWriter func(rows []float64, begin, end int) error
 
 // WriteSlice writes packed rows of the given width.
 func WriteSlice(destination []float64, width int) RowWriter {
-	return func(rows []float64, begin, end int) {
+	return func(rows []float64, begin, end int) error {
 		copy(destination[width*begin:width*end], rows)
+		return nil
 	}
 }
 
@@ -41,7 +43,6 @@ func (v *View) writeBlocks(width int, control *parallel.Control, write RowWriter
 		if err := fill(rows, begin, end); err != nil {
 			return err
 		}
-		write(rows, begin, end)
-		return nil
+		return write(rows, begin, end)
 	})
 }

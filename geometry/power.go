@@ -1,11 +1,15 @@
 package geometry
 
-import "math"
+import (
+	"math"
+	"runtime"
+
+	"libeman/simd"
+)
 
 // log2 and exp2 for the powers of RelTan. They are exact to a few units in the
 // last place of the result's natural scale (absolute for log2, relative for
-// exp2), need no call and no branch, and give the same bits everywhere that
-// float64 does.
+// exp2).
 
 const (
 	tableBits = 7
@@ -19,7 +23,12 @@ var (
 	exp2Table [tableSize]float64   // 2^{i/128}
 )
 
+// The library is loaded on a thread of the host, whose rounding mode must not
+// decide the tables for ever.
 func init() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer simd.LeaveFloatEnvironment(simd.EnterDefaultFloatEnvironment())
 	for i := range tableSize {
 		centre := 1 + (float64(i)+0.5)/tableSize
 		inverse := 1 / centre

@@ -98,23 +98,17 @@ func examine(v *View, options Options, control *parallel.Control) (report *Repor
 		}
 	}()
 	d := &doctor{view: v, options: options, report: r, scratch: scratch}
-	for _, step := range []func(*parallel.Control) error{d.vertexFindings, d.faceFindings, d.coincident, d.components, d.measure} {
-		if err := step(&parallel.Control{Cancelled: cancelledOf(control)}); err != nil {
+	steps := []func(*parallel.Control) error{d.dropped, d.vertexFindings, d.faceFindings, d.coincident, d.components, d.measure}
+	for i, step := range steps {
+		part := control.Stage(float64(i)/float64(len(steps)), float64(i+1)/float64(len(steps)))
+		if err := step(part); err != nil {
 			return nil, err
 		}
 	}
-	r.findings[DroppedFaces] = v.topology.dropped
 	r.Closed = r.FaceCount > 0 && r.Count(BoundaryEdges) == 0
 	r.Manifold = r.Count(NonManifoldEdges) == 0 && r.Count(NonManifoldVertices) == 0
 	r.Oriented = r.Count(InconsistentEdges) == 0
 	return r, nil
-}
-
-func cancelledOf(control *parallel.Control) func() bool {
-	if control == nil {
-		return nil
-	}
-	return control.Cancelled
 }
 
 // doctor is one examination.
@@ -123,6 +117,16 @@ type doctor struct {
 	options Options
 	report  *Report
 	scratch *memory.Arena
+}
+
+// dropped copies the numbers of the faces that were left out.
+func (d *doctor) dropped(control *parallel.Control) (err error) {
+	numbers := d.view.topology.dropped
+	if d.report.findings[DroppedFaces], err = memory.Make[int32](d.report.arena, int64(len(numbers))); err != nil {
+		return err
+	}
+	copy(d.report.findings[DroppedFaces], numbers)
+	return control.Finish()
 }
 
 // emit hands an element to a finding: vertex or face a, or edge (a, b).
@@ -138,7 +142,7 @@ func (d *doctor) collect(control *parallel.Control, n int, visit func(worker, be
 	if err != nil {
 		return err
 	}
-	err = pool.Range(control, n, blockRows, func(worker, begin, end int) error {
+	err = pool.Range(control.Stage(0, 0.5), n, blockRows, func(worker, begin, end int) error {
 		own := counts[begin/blockRows*FindingCount:][:FindingCount]
 		visit(worker, begin, end, func(f Finding, _, _ int32) { own[f] += int32(f.Width()) })
 		return nil
@@ -165,7 +169,7 @@ func (d *doctor) collect(control *parallel.Control, n int, visit func(worker, be
 		}
 		d.report.findings[f] = lists[f]
 	}
-	return pool.Range(control, n, blockRows, func(worker, begin, end int) error {
+	return pool.Range(control.Stage(0.5, 1), n, blockRows, func(worker, begin, end int) error {
 		next := starts[begin/blockRows*FindingCount:][:FindingCount]
 		visit(worker, begin, end, func(f Finding, a, b int32) {
 			list := lists[f][next[f]:]
@@ -306,21 +310,22 @@ func root(parent []int32, i int32) int32 {
 func (d *doctor) faceFindings(control *parallel.Control) error {
 	v := d.view
 	t := v.topology
-	if err := d.duplicates(control); err != nil {
+	if err := d.duplicates(control.Stage(0, 0.5)); err != nil {
 		return err
 	}
-	return d.collect(control, v.FaceCount(), func(_, begin, end int, found emit) {
+	return d.collect(control.Stage(0.5, 1), v.FaceCount(), func(_, begin, end int, found emit) {
 		for face := begin; face < end; face++ {
 			corners := t.faces[3*face:][:3]
 			x, y, z := at(v.positions, int(corners[0])), at(v.positions, int(corners[1])), at(v.positions, int(corners[2]))
 			a, b, c := y.minus(x), z.minus(x), z.minus(y)
-			longest := math.Sqrt(max(a.squared(), b.squared(), c.squared()))
-			area := a.cross(b).length()
+			longest := max(a.squared(), b.squared(), c.squared())
+			area := a.cross(b).length() // the longest edge times the height
+			size := max(x.maxAbs(), y.maxAbs(), z.maxAbs())
 			number := int32(t.number(face))
 			switch {
-			case area <= noArea*math.Sqrt(a.squared())*math.Sqrt(b.squared()):
+			case area <= areaNoise(longest, longest, size):
 				found(ZeroAreaFaces, number, 0)
-			case longest*longest > needle*area:
+			case longest > needle*area:
 				found(NeedleFaces, number, 0)
 			}
 		}
@@ -341,7 +346,7 @@ func (d *doctor) duplicates(control *parallel.Control) error {
 	if err != nil {
 		return err
 	}
-	err = v.resources.Threads.Range(control, v.VertexCount(), blockRows, func(worker, begin, end int) error {
+	err = v.resources.Threads.Range(control.Stage(0, 0.5), v.VertexCount(), blockRows, func(worker, begin, end int) error {
 		buffer := buffers.of(worker)
 		for p := begin; p < end; p++ {
 			markDuplicates(t, p, buffer, repeated)
@@ -351,7 +356,7 @@ func (d *doctor) duplicates(control *parallel.Control) error {
 	if err != nil {
 		return err
 	}
-	return d.collect(control, v.FaceCount(), func(_, begin, end int, found emit) {
+	return d.collect(control.Stage(0.5, 1), v.FaceCount(), func(_, begin, end int, found emit) {
 		for face := begin; face < end; face++ {
 			if repeated[face] != 0 {
 				found(DuplicateFaces, int32(t.number(face)), 0)
@@ -382,36 +387,73 @@ func markDuplicates(t *topology, p int, buffer []int32, repeated []uint8) {
 	}
 }
 
-// coincident finds vertices at the place of a lower one by sorting them.
+// coincident finds vertices at the place of a lower one: it sorts them by a
+// hash of their position, and those of the same hash by the position itself.
 func (d *doctor) coincident(control *parallel.Control) error {
 	v := d.view
-	order, err := memory.Make[int32](d.scratch, int64(v.VertexCount()))
+	keys, err := memory.Make[uint64](d.scratch, int64(v.VertexCount()))
 	if err != nil {
 		return err
 	}
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(a, b int32) int {
-		x, y := at(v.positions, int(a)), at(v.positions, int(b))
-		return cmp.Or(cmp.Compare(x.x, y.x), cmp.Compare(x.y, y.y), cmp.Compare(x.z, y.z), cmp.Compare(a, b))
-	})
 	repeated, err := memory.Make[uint8](d.scratch, int64(v.VertexCount()))
 	if err != nil {
 		return err
 	}
-	for i := 1; i < len(order); i++ {
-		if at(v.positions, int(order[i])) == at(v.positions, int(order[i-1])) {
-			repeated[order[i]] = 1
+	err = v.resources.Threads.Range(control.Stage(0, 0.2), v.VertexCount(), blockRows, func(_, begin, end int) error {
+		for p := begin; p < end; p++ {
+			keys[p] = positionHash(at(v.positions, p))<<32 | uint64(p)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return d.collect(control, v.VertexCount(), func(_, begin, end int, found emit) {
+	slices.Sort(keys)
+	if err := control.Stopped(); err != nil {
+		return err
+	}
+	for begin := 0; begin < len(keys); {
+		end := begin + 1
+		for end < len(keys) && keys[end]>>32 == keys[begin]>>32 {
+			end++
+		}
+		v.markCoincident(keys[begin:end], repeated)
+		begin = end
+	}
+	return d.collect(control.Stage(0.5, 1), v.VertexCount(), func(_, begin, end int, found emit) {
 		for p := begin; p < end; p++ {
 			if repeated[p] != 0 {
 				found(CoincidentVertices, int32(p), 0)
 			}
 		}
 	})
+}
+
+// positionHash is a 32-bit hash of a position; +0 and −0 are the same.
+func positionHash(x vec3) uint64 {
+	hash := uint64(0)
+	for _, c := range [3]float64{x.x, x.y, x.z} {
+		hash = mix(hash ^ math.Float64bits(c+0))
+	}
+	return hash >> 32
+}
+
+// markCoincident marks the vertices at the place of a lower one among those of
+// one hash; the low halves of keys are their numbers, in increasing order.
+func (v *View) markCoincident(keys []uint64, repeated []uint8) {
+	if len(keys) == 1 {
+		return
+	}
+	position := func(key uint64) vec3 { return at(v.positions, int(key&math.MaxUint32)) }
+	slices.SortFunc(keys, func(a, b uint64) int {
+		x, y := position(a), position(b)
+		return cmp.Or(cmp.Compare(x.x, y.x), cmp.Compare(x.y, y.y), cmp.Compare(x.z, y.z), cmp.Compare(a, b))
+	})
+	for i := 1; i < len(keys); i++ {
+		if position(keys[i]) == position(keys[i-1]) {
+			repeated[keys[i]&math.MaxUint32] = 1
+		}
+	}
 }
 
 // components counts the connected components of the faces.
@@ -422,7 +464,7 @@ func (d *doctor) components(control *parallel.Control) error {
 		return err
 	}
 	d.report.ComponentCount = v.connect(label) - int64(d.report.Count(IsolatedVertices))
-	return control.Stopped()
+	return control.Finish()
 }
 
 // connect sets label[p] to the lowest vertex of p's connected component and
@@ -471,13 +513,15 @@ func (d *doctor) measure(control *parallel.Control) error {
 	v, r := d.view, d.report
 	undirected := int64(len(v.topology.edges.neighbors) / 2)
 	r.EulerCharacteristic = r.VertexCount - int64(r.Count(IsolatedVertices)) - undirected + r.FaceCount
-	unit := math.Ldexp(1, v.exponent)
 	for face := range v.FaceCount() {
 		corners := v.topology.faces[3*face:][:3]
 		x, y, z := at(v.positions, int(corners[0])), at(v.positions, int(corners[1])), at(v.positions, int(corners[2]))
 		r.Area += y.minus(x).cross(z.minus(x)).length() / 2
 	}
-	r.Area *= unit * unit
+	r.Area = math.Ldexp(r.Area, 2*v.exponent)
+	if err := control.Stopped(); err != nil {
+		return err
+	}
 	r.MinLength = math.Inf(1)
 	for p := range v.VertexCount() {
 		ring := v.edges.of(p)
@@ -496,10 +540,10 @@ func (d *doctor) measure(control *parallel.Control) error {
 	}
 	if r.EdgeCount == 0 {
 		r.MinLength = 0
-		return control.Stopped()
+		return control.Finish()
 	}
-	r.MeanLength *= unit / float64(r.EdgeCount)
-	r.MinLength *= unit
-	r.MaxLength *= unit
-	return control.Stopped()
+	r.MeanLength = math.Ldexp(r.MeanLength/float64(r.EdgeCount), v.exponent)
+	r.MinLength = math.Ldexp(r.MinLength, v.exponent)
+	r.MaxLength = math.Ldexp(r.MaxLength, v.exponent)
+	return control.Finish()
 }

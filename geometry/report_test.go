@@ -130,7 +130,7 @@ func TestSubstituteNormalTurnsWithTheMesh(t *testing.T) {
 	// Two faces that cancel: the substitute is the cross product of directions.
 	m := testMesh{"", []float64{0, 0, 0, 1, 0, 0, 0, 1, 0}, []int32{0, 1, 2, 2, 1, 0}}.build(t, Options{}, 1)
 	s := Similarity{Rotation: RandomRotation(3), Scale: 1}
-	moved, err := m.Transform(s)
+	moved, err := m.Transform(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

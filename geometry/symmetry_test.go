@@ -15,7 +15,7 @@ func TestRelTanSymmetries(t *testing.T) {
 		ambient, tangent := relTan(t, m, AmbientSpace, testPowers...), relTan(t, m, TangentSpace, testPowers...)
 		for seed := range uint64(5) {
 			s := Similarity{Rotation: RandomRotation(seed), Translation: [3]float64{1, -2, float64(seed)}, Scale: math.Exp(float64(seed) - 2)}
-			moved, err := m.Transform(s)
+			moved, err := m.Transform(s, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestGaugeChange(t *testing.T) {
 		m := shape.build(t, Options{}, 2)
 		angles := make([]float64, shape.vertices())
 		RandomAngles(5, 0, angles)
-		changed, err := m.ChangeGauge(angles)
+		changed, err := m.ChangeGauge(angles, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,13 +115,13 @@ func TestGaugeChange(t *testing.T) {
 func TestTransformKeepsCustomFrames(t *testing.T) {
 	m := sphere(4, 0.3, 9).build(t, Options{Gauge: RandomGauge, Seed: 3}, 1)
 	angles := make([]float64, len(framesOf(t, m))/9)
-	custom, err := m.ChangeGauge(angles) // by nothing: the same frames, but custom
+	custom, err := m.ChangeGauge(angles, nil) // by nothing: the same frames, but custom
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(custom.Close)
 	s := Similarity{Rotation: RandomRotation(1), Scale: 2}
-	moved, err := custom.Transform(s)
+	moved, err := custom.Transform(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,13 +144,13 @@ func TestPermutation(t *testing.T) {
 			m := shape.build(t, Options{}, 2)
 			if gauge == CustomGauge {
 				var err error
-				if m, err = m.ChangeGauge(make([]float64, shape.vertices())); err != nil {
+				if m, err = m.ChangeGauge(make([]float64, shape.vertices()), nil); err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(m.Close)
 			}
 			p := RandomPermutationOf(11, shape.vertices(), len(shape.faces)/3)
-			permuted, err := m.Permute(p)
+			permuted, err := m.Permute(p, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,16 +190,16 @@ func TestTransformationArguments(t *testing.T) {
 	twice := RandomPermutationOf(0, vertices, faces)
 	twice.VertexOrder[3] = twice.VertexOrder[4]
 	for name, attempt := range map[string]func() (*Mesh, error){
-		"rotation: ":     func() (*Mesh, error) { return m.Transform(Similarity{Rotation: reflection, Scale: 1}) },
-		"scale: ":        func() (*Mesh, error) { return m.Transform(Similarity{Rotation: rotation}) },
-		"translation: ":  func() (*Mesh, error) { return m.Transform(Similarity{rotation, [3]float64{0, math.NaN(), 0}, 1}) },
-		"angles: 3 ":     func() (*Mesh, error) { return m.ChangeGauge(make([]float64, 3)) },
-		"vertex_order: ": func() (*Mesh, error) { return m.Permute(twice) },
+		"rotation: ":     func() (*Mesh, error) { return m.Transform(Similarity{Rotation: reflection, Scale: 1}, nil) },
+		"scale: ":        func() (*Mesh, error) { return m.Transform(Similarity{Rotation: rotation}, nil) },
+		"translation: ":  func() (*Mesh, error) { return m.Transform(Similarity{rotation, [3]float64{0, math.NaN(), 0}, 1}, nil) },
+		"angles: 3 ":     func() (*Mesh, error) { return m.ChangeGauge(make([]float64, 3), nil) },
+		"vertex_order: ": func() (*Mesh, error) { return m.Permute(twice, nil) },
 		"face_order: ": func() (*Mesh, error) {
-			return m.Permute(Permutation{VertexOrder: order.VertexOrder, FaceOrder: order.FaceOrder[1:]})
+			return m.Permute(Permutation{VertexOrder: order.VertexOrder, FaceOrder: order.FaceOrder[1:]}, nil)
 		},
 		"corner_shift: ": func() (*Mesh, error) {
-			return m.Permute(Permutation{VertexOrder: order.VertexOrder, CornerShift: append([]int64{3}, order.CornerShift[1:]...)})
+			return m.Permute(Permutation{VertexOrder: order.VertexOrder, CornerShift: append([]int64{3}, order.CornerShift[1:]...)}, nil)
 		},
 	} {
 		_, err := attempt()

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
 )
 
 // The transformations of §3.5 that a network should be equivariant to. Each
@@ -12,7 +13,7 @@ import (
 // ChangeGauge returns the mesh with the frame of each vertex turned by its
 // angle about its normal. It has the custom gauge. The coordinates z_n of a
 // feature at p become e^{−in·angles[p]} z_n.
-func (m *Mesh) ChangeGauge(angles []float64) (changed *Mesh, err error) {
+func (m *Mesh) ChangeGauge(angles []float64, control *parallel.Control) (changed *Mesh, err error) {
 	err = m.Read(func(v *View) error {
 		if len(angles) != v.VertexCount() {
 			return badArgument("angles", "%d angles are given for %d vertices", len(angles), v.VertexCount())
@@ -30,7 +31,7 @@ func (m *Mesh) ChangeGauge(angles []float64) (changed *Mesh, err error) {
 		}
 		options := m.options
 		options.Gauge = CustomGauge
-		changed, err = newMesh(v.resources, v.topology, &in, v.exponent, options, nil)
+		changed, err = newMesh(v.resources, v.topology, &in, options, control)
 		return err
 	})
 	return changed, err
@@ -65,9 +66,7 @@ type Similarity struct {
 func (s *Similarity) check() error {
 	r := &s.Rotation
 	rows := frame{vec3{r[0], r[1], r[2]}, vec3{r[3], r[4], r[5]}, vec3{r[6], r[7], r[8]}}
-	near := func(value, want float64) bool { return math.Abs(value-want) <= 1e-6 } // false for NaN
-	if !near(rows.e1.squared(), 1) || !near(rows.e2.squared(), 1) || !near(rows.n.squared(), 1) ||
-		!near(rows.e1.cross(rows.e2).dot(rows.n), 1) {
+	if !rows.isOrthonormal(1e-6) {
 		return badArgument("rotation", "the matrix is not a rotation")
 	}
 	for i, x := range s.Translation {
@@ -89,7 +88,7 @@ func (s *Similarity) apply(x vec3) vec3 {
 // Transform returns the mesh moved by a similarity. Custom frames turn with
 // it; other gauges are chosen anew by their own rule. Tangent coordinates of
 // results stay the same, vectors of ℝ³ turn by the rotation.
-func (m *Mesh) Transform(s Similarity) (moved *Mesh, err error) {
+func (m *Mesh) Transform(s Similarity, control *parallel.Control) (moved *Mesh, err error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -111,11 +110,7 @@ func (m *Mesh) Transform(s Similarity) (moved *Mesh, err error) {
 				}
 			}
 		}
-		exponent, err := scaleOf(v.resources, v.VertexCount(), in.Positions, nil)
-		if err != nil {
-			return err
-		}
-		moved, err = newMesh(v.resources, v.topology, &in, exponent, m.options, nil)
+		moved, err = newMesh(v.resources, v.topology, &in, m.options, control)
 		return err
 	})
 	return moved, err
@@ -150,7 +145,7 @@ func RandomPermutationOf(seed uint64, vertices, faces int) Permutation {
 // Permute returns the mesh renumbered. Custom frames move with their vertices;
 // other gauges are chosen anew, so that a gauge by first neighbour changes.
 // Row i of a per-vertex result belongs to vertex VertexOrder[i] of the old mesh.
-func (m *Mesh) Permute(p Permutation) (permuted *Mesh, err error) {
+func (m *Mesh) Permute(p Permutation, control *parallel.Control) (permuted *Mesh, err error) {
 	err = m.Read(func(v *View) error {
 		scratch := v.resources.NewArena("scratch")
 		defer scratch.Free()
@@ -174,7 +169,7 @@ func (m *Mesh) Permute(p Permutation) (permuted *Mesh, err error) {
 				}
 			}
 		}
-		permuted, err = New(v.resources, in, m.options, nil)
+		permuted, err = New(v.resources, in, m.options, control)
 		return err
 	})
 	return permuted, err

@@ -66,6 +66,15 @@ func putFrame(frames []float64, i int, f frame) {
 	row[6], row[7], row[8] = f.n.x, f.n.y, f.n.z
 }
 
+// isOrthonormal says whether the frame is a right-handed orthonormal basis, to
+// a tolerance in every product of two of its vectors.
+func (f frame) isOrthonormal(tolerance float64) bool {
+	near := func(value, want float64) bool { return math.Abs(value-want) <= tolerance } // false for NaN
+	return near(f.e1.squared(), 1) && near(f.e2.squared(), 1) && near(f.n.squared(), 1) &&
+		near(f.e1.dot(f.e2), 0) && near(f.e1.dot(f.n), 0) && near(f.e2.dot(f.n), 0) &&
+		f.e1.cross(f.e2).dot(f.n) > 0
+}
+
 // turned is the frame rotated by the angle about its normal: the gauge change
 // that sends the coordinates z_n of a feature to e^{−in·angle} z_n.
 func (f frame) turned(angle float64) frame {

@@ -20,9 +20,13 @@
  *             alignment. The caller allocates outputs. Nothing outside the
  *             rows and columns of a view is read or written.
  * Threads     All functions may be called from any thread at any time. Objects
- *             may be used from many threads at once; eman_mesh_update waits
- *             for other uses of its mesh. Freeing an object while another
- *             thread uses it is an error of the caller.
+ *             may be used from many threads at once, and none waits for
+ *             another: what uses a mesh during eman_mesh_update sees it as it
+ *             was. Do not begin a call with an object that is being freed.
+ * Callbacks   Progress and log functions run on the calling thread, in its own
+ *             floating-point environment. They may call the library, also on
+ *             the same objects; they must return (no longjmp, no exception).
+ *             The fraction of progress never falls within a call.
  * Options     Structs that may grow begin with struct_size. Fill them with
  *             eman_x_options_init(&x, sizeof x), then set what differs.
  * fork        After fork() without exec() the child cannot use the library:
@@ -172,7 +176,8 @@ typedef struct eman_view {
  * A two-dimensional array that is written; as eman_view. It must have the
  * columns that the function says and at least as many rows; more are left
  * alone. Too few rows are EMAN_E_BUFFER_TOO_SMALL. Real results go to FLOAT32
- * or FLOAT64, integer ones to INT32, UINT32 or INT64.
+ * or FLOAT64, integer ones to INT32, UINT32 or INT64. A result too large for
+ * FLOAT32 is EMAN_E_INVALID_ARGUMENT, and rows may have been written.
  */
 typedef struct eman_mutable_view {
   void *data;
@@ -206,12 +211,13 @@ typedef void (*eman_log_function)(void *user, int32_t level, const char *message
 
 typedef struct eman_context_options {
   uint32_t struct_size;
-  int32_t threads;                      /**< 0: one for each processor; default 0 */
+  int32_t threads;                      /**< 0: one for each processor; default 0; see eman_context_info */
   int64_t memory_limit;                 /**< bytes in large arrays, 0: no limit; default 0 */
   eman_instruction_set instruction_set; /**< default EMAN_ISA_AUTO */
   int32_t reserved;                     /**< 0 */
-  eman_log_function log;                /**< default NULL; gets the details of internal faults */
-  void *log_user;                       /**< passed to log */
+  eman_log_function log;                /**< default NULL; gets the details of internal faults. It must
+                                             stay valid until the context and all its objects are freed */
+  void *log_user;                       /**< passed to log; likewise */
 } eman_context_options;
 
 /**
@@ -243,7 +249,8 @@ EMAN_API void eman_context_free(eman_context *context);
 /** What a context has and uses. */
 typedef struct eman_context_info {
   uint32_t struct_size;                 /**< set by the caller */
-  int32_t threads;                      /**< threads that a call may use, the caller's among them */
+  int32_t threads;                      /**< threads that a call may use, the caller's among them; at
+                                             most the larger of 16 and the number of processors */
   eman_instruction_set instruction_set; /**< the one chosen, never AUTO */
   int32_t reserved;
   int64_t memory_used;  /**< bytes in large arrays of all its objects */
@@ -334,17 +341,18 @@ EMAN_API void eman_mesh_free(eman_mesh *mesh);
 
 /**
  * Moves the vertices of a mesh and keeps its faces and neighbours: for
- * deforming meshes, several times faster than building anew. Waits until other
- * threads have finished with the mesh.
+ * deforming meshes, several times faster than building anew. The first update
+ * takes another 96 bytes a vertex.
  *
  * @param mesh       the mesh
  * @param positions  V×3 reals, copied
  * @param frames     V×9 reals for a mesh with the custom gauge, else NULL
- * @return EMAN_E_INVALID_MESH as in eman_mesh_create
+ * @param control    NULL for none
+ * @return EMAN_E_INVALID_MESH as in eman_mesh_create; EMAN_E_CANCELLED
  * @since ABI 1
  */
-EMAN_API eman_status eman_mesh_update(eman_mesh *mesh, const eman_view *positions,
-                                      const eman_view *frames) EMAN_CHECK_RESULT;
+EMAN_API eman_status eman_mesh_update(eman_mesh *mesh, const eman_view *positions, const eman_view *frames,
+                                      const eman_control *control) EMAN_CHECK_RESULT;
 
 /**
  * The size of a mesh.
@@ -516,7 +524,7 @@ typedef struct eman_report_summary {
   int64_t euler_characteristic; /**< vertices − edges + faces, without isolated vertices */
   int64_t min_degree;           /**< neighbours of a vertex that has any */
   int64_t max_degree;
-  double area;       /**< in squared units of the positions */
+  double area;       /**< in squared units of the positions; infinite beyond double */
   double min_length; /**< of the edges, in units of the positions */
   double mean_length;
   double max_length;
@@ -582,10 +590,11 @@ EMAN_API const char *eman_finding_name(eman_finding finding);
  *
  * @param mesh     the mesh
  * @param angles   V×1 reals, radians
+ * @param control  NULL for none
  * @param changed  receives the new mesh
  * @since ABI 1
  */
-EMAN_API eman_status eman_mesh_change_gauge(const eman_mesh *mesh, const eman_view *angles,
+EMAN_API eman_status eman_mesh_change_gauge(const eman_mesh *mesh, const eman_view *angles, const eman_control *control,
                                             eman_mesh **changed) EMAN_CHECK_RESULT;
 
 /**
@@ -597,12 +606,14 @@ EMAN_API eman_status eman_mesh_change_gauge(const eman_mesh *mesh, const eman_vi
  * @param rotation     nine numbers, R row by row
  * @param translation  three numbers, in the unit of the positions
  * @param scale        positive
+ * @param control      NULL for none
  * @param moved        receives the new mesh
  * @return EMAN_E_INVALID_MESH if a coordinate overflows
  * @since ABI 1
  */
 EMAN_API eman_status eman_mesh_transform(const eman_mesh *mesh, const double *rotation, const double *translation,
-                                         double scale, eman_mesh **moved) EMAN_CHECK_RESULT;
+                                         double scale, const eman_control *control,
+                                         eman_mesh **moved) EMAN_CHECK_RESULT;
 
 /**
  * A renumbered copy of a mesh: vertex i is vertex_order[i] of the original,
@@ -613,12 +624,13 @@ EMAN_API eman_status eman_mesh_transform(const eman_mesh *mesh, const double *ro
  * @param vertex_order  V×1 integers, a permutation of 0 … V−1
  * @param face_order    F×1 integers, a permutation of 0 … F−1; NULL: as it was
  * @param corner_shift  F×1 integers, 0, 1 or 2; NULL: all 0
+ * @param control       NULL for none
  * @param permuted      receives the new mesh
  * @since ABI 1
  */
 EMAN_API eman_status eman_mesh_permute(const eman_mesh *mesh, const eman_view *vertex_order,
                                        const eman_view *face_order, const eman_view *corner_shift,
-                                       eman_mesh **permuted) EMAN_CHECK_RESULT;
+                                       const eman_control *control, eman_mesh **permuted) EMAN_CHECK_RESULT;
 
 /** Independent uniform angles in [−π, π), n×1 reals, determined by seed. @since ABI 1 */
 EMAN_API eman_status eman_random_angles(uint64_t seed, const eman_mutable_view *angles) EMAN_CHECK_RESULT;

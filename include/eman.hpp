@@ -267,10 +267,10 @@ class mesh {
   }
 
   /// New positions on the same faces.
-  void update(const input &positions) { detail::check(eman_mesh_update(get(), positions.get(), nullptr)); }
+  void update(const input &positions) { detail::check(eman_mesh_update(get(), positions.get(), nullptr, nullptr)); }
   /// The same for a mesh with the custom gauge; frames V×9.
   void update(const input &positions, const input &frames) {
-    detail::check(eman_mesh_update(get(), positions.get(), frames.get()));
+    detail::check(eman_mesh_update(get(), positions.get(), frames.get(), nullptr));
   }
 
   counts_type counts() const {
@@ -334,19 +334,19 @@ class mesh {
   /// Copies for the tests of equivariance; see eman.h.
   mesh change_gauge(const std::vector<double> &angles) const {
     eman_mesh *raw = nullptr;
-    detail::check(eman_mesh_change_gauge(get(), input(angles).get(), &raw));
+    detail::check(eman_mesh_change_gauge(get(), input(angles).get(), nullptr, &raw));
     return mesh(raw);
   }
   mesh transform(const std::vector<double> &rotation, const std::vector<double> &translation, double scale) const {
     if (rotation.size() != 9 || translation.size() != 3)
       throw error(EMAN_E_INVALID_ARGUMENT, "a rotation has nine numbers and a translation three");
     eman_mesh *raw = nullptr;
-    detail::check(eman_mesh_transform(get(), rotation.data(), translation.data(), scale, &raw));
+    detail::check(eman_mesh_transform(get(), rotation.data(), translation.data(), scale, nullptr, &raw));
     return mesh(raw);
   }
   mesh permute(const std::vector<std::int64_t> &vertex_order) const {
     eman_mesh *raw = nullptr;
-    detail::check(eman_mesh_permute(get(), input(vertex_order).get(), nullptr, nullptr, &raw));
+    detail::check(eman_mesh_permute(get(), input(vertex_order).get(), nullptr, nullptr, nullptr, &raw));
     return mesh(raw);
   }
 

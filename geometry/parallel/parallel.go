@@ -66,6 +66,17 @@ func (c *Control) Stopped() error {
 	return nil
 }
 
+// Finish reports that a part is done, and polls the control once.
+func (c *Control) Finish() error {
+	if err := c.Stopped(); err != nil {
+		return err
+	}
+	if c != nil && c.Progress != nil && !report(c.Progress, 1) {
+		return ErrCancelled
+	}
+	return nil
+}
+
 // Stage gives the control of one part of a longer work, whose progress fills
 // the interval [from, to] of the whole.
 func (c *Control) Stage(from, to float64) *Control {
@@ -84,12 +95,31 @@ func (c *Control) Stage(from, to float64) *Control {
 type Pool struct{ threads int }
 
 // New returns a pool of the given number of threads, the caller's among them;
-// zero or less means one for each processor.
+// zero or less means one for each processor. No pool has more than MaxThreads.
 func New(threads int) *Pool {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	return &Pool{threads: threads}
+	return &Pool{threads: min(threads, MaxThreads())}
+}
+
+// MaxThreads bounds the threads of a pool, and the helpers of all loops that
+// run at a time: more bring nothing, and a process that may start no further
+// thread is ended by the Go runtime.
+func MaxThreads() int { return max(16, runtime.GOMAXPROCS(0)) }
+
+// helpers is the number of helper threads at work in the process.
+var helpers atomic.Int64
+
+// hire reserves up to n helpers and returns how many it got.
+func hire(n int) int {
+	for hired := range n {
+		if helpers.Add(1) > int64(MaxThreads()) {
+			helpers.Add(-1)
+			return hired
+		}
+	}
+	return n
 }
 
 // Threads is the number of threads of the pool, and the bound of the worker
@@ -110,6 +140,8 @@ type loop struct {
 	done    atomic.Int64 // blocks finished
 	stop    atomic.Bool  // hand out no more
 
+	reported int64 // the blocks done at the caller's last report
+
 	mutex    sync.Mutex
 	failed   error
 	failedAt int64 // the lowest block that failed
@@ -117,26 +149,27 @@ type loop struct {
 
 // For calls body(worker, block) once for every block in [0, blocks), in no
 // particular order, with worker < p.Threads() telling the threads apart (for
-// scratch memory). It returns when all calls have returned.
+// scratch memory). It returns when all calls have returned. Where the process
+// is short of helpers the caller does more of the work.
 //
 // Blocks are handed out in increasing order, so the error returned, that of
 // the lowest failing block, does not depend on the number of threads. Blocks
 // above a failed one may not have run.
 func (p *Pool) For(control *Control, blocks int, body func(worker, block int) error) error {
 	if blocks <= 0 {
-		return control.Stopped()
+		return control.Finish()
 	}
 	l := &loop{control: control, blocks: int64(blocks), body: body}
-	helpers := min(p.Threads(), blocks) - 1
 	var group sync.WaitGroup
-	for worker := 1; worker <= helpers; worker++ {
+	for worker := range hire(min(p.Threads(), blocks) - 1) {
 		group.Add(1)
 		go func() {
 			defer group.Done()
+			defer helpers.Add(-1)
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			defer simd.LeaveFloatEnvironment(simd.EnterDefaultFloatEnvironment())
-			l.work(worker, nil)
+			l.work(worker+1, nil)
 		}()
 	}
 	var progress func(float64) bool
@@ -145,7 +178,13 @@ func (p *Pool) For(control *Control, blocks int, body func(worker, block int) er
 	}
 	l.work(0, progress)
 	group.Wait()
-	return l.failed
+	if l.failed != nil {
+		return l.failed
+	}
+	if progress != nil && l.reported < l.blocks {
+		return control.Finish()
+	}
+	return nil
 }
 
 // work takes blocks until none is left or one failed.
@@ -158,8 +197,11 @@ func (l *loop) work(worker int, progress func(float64) bool) {
 		}
 		err := l.one(worker, block)
 		done := l.done.Add(1)
-		if err == nil && progress != nil && !l.report(progress, done) {
-			err = ErrCancelled
+		if err == nil && progress != nil {
+			l.reported = done
+			if !report(progress, float64(done)/float64(l.blocks)) {
+				err = ErrCancelled
+			}
 		}
 		if err != nil {
 			l.fail(block, err)
@@ -175,14 +217,14 @@ func (l *loop) one(worker int, block int64) (err error) {
 	return l.body(worker, int(block))
 }
 
-// report calls the progress function, which is foreign code and may panic.
-func (l *loop) report(progress func(float64) bool, done int64) (goOn bool) {
+// report calls a progress function, which is foreign code and may panic.
+func report(progress func(float64) bool, fraction float64) (goOn bool) {
 	defer func() {
 		if recover() != nil {
 			goOn = false
 		}
 	}()
-	return progress(float64(done) / float64(l.blocks))
+	return progress(fraction)
 }
 
 func (l *loop) fail(block int64, err error) {

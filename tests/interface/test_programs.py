@@ -38,12 +38,19 @@ def test_features_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
     assert result.returncode == 1 and "face 0: vertex index 1 is out of range [0, 1)" in result.stderr
 
 
-def test_hostile_input(compiled) -> None:
-    assert run(compiled("hostile.c")).endswith("0 failures\n")
+@pytest.mark.parametrize("source", ["hostile.c", "models.c"])
+def test_hostile_input(compiled, source: str) -> None:
+    assert run(compiled(source)).endswith("0 failures\n")
 
 
 def test_float_environment_of_the_host(compiled) -> None:
     run(compiled("float_environment.c", "-frounding-math"))
+
+
+def test_float_environment_at_load(compiled, library: Path) -> None:
+    program = compiled("load_environment.c", "-frounding-math", "-ldl", link=False)
+    bits = {mode: run(program, str(library), mode) for mode in ("nearest", "upward", "towardzero", "flush")}
+    assert len(set(bits.values())) == 1 and bits["nearest"].count("\n") == 24
 
 
 def test_refused_memory_is_a_status(compiled) -> None:

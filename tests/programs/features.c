@@ -47,7 +47,7 @@ int main(void) {
   double rotation[9], features[VERTICES][COLUMNS], again[VERTICES][COLUMNS];
   const double translation[3] = {10, -20, 30};
   check(eman_random_rotation(1, rotation));
-  check(eman_mesh_transform(mesh, rotation, translation, 3.5, &moved));
+  check(eman_mesh_transform(mesh, rotation, translation, 3.5, NULL, &moved));
   reltan(mesh, features);
   reltan(moved, again);
 

@@ -178,7 +178,7 @@ static void fences(void) {
     for (int i = 0; i < 12; i++) q[(3 - i / 3) * stride + i % 3] = tetrahedron[i];
     positions.data = q + 3 * stride;
     positions.row_stride = -positions.row_stride;
-    require("positions backwards behind a fence", eman_mesh_update(mesh, &positions, NULL) == EMAN_OK);
+    require("positions backwards behind a fence", eman_mesh_update(mesh, &positions, NULL, NULL) == EMAN_OK);
 
     float *out = (float *)(fenced(1) - 8 * sizeof(float));
     eman_mutable_view features = output(out, 4, 2, EMAN_FLOAT32);
@@ -236,6 +236,115 @@ static void bad_options(void) {
   o.instruction_set = 99; /* beyond what it knew */
   require("a shorter struct", eman_context_create(&o, &c) == EMAN_OK);
   eman_context_free(c);
+}
+
+/* Where a result cannot be stored nothing is kept. */
+static void unwritable_outputs(void) {
+  const eman_view p = view_of(tetrahedron, 4, 3, EMAN_FLOAT64), f = view_of(faces, 4, 3, EMAN_INT32);
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  void *read_only = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  eman_mesh *mesh = good_mesh();
+  eman_context_info before = {sizeof before, 0, 0, 0, 0, 0, 0}, after = before;
+  require("describe", eman_context_describe(context, &before) == EMAN_OK);
+  for (int i = 0; i < 20; i++) {
+    const eman_status bad = EMAN_E_INVALID_ARGUMENT;
+    refused("mesh", create(&p, &f, read_only), bad, "given by the caller");
+    refused("report", eman_mesh_examine(mesh, NULL, read_only), bad, "given by the caller");
+    refused("context", eman_context_create(NULL, read_only), bad, "given by the caller");
+    refused("options", eman_mesh_options_init(read_only, 32), bad, "given by the caller");
+    refused("huge options", eman_mesh_options_init(read_only, 0xFFFFFFFF), bad, "struct_size");
+  }
+  require("describe", eman_context_describe(context, &after) == EMAN_OK);
+  require("nothing was kept", before.memory_used == after.memory_used);
+  eman_mesh_free(mesh);
+
+  /* A struct of a later version is zeroed beyond what this one knows. */
+  struct {
+    eman_context_info known;
+    int64_t later[20];
+  } grown;
+  memset(&grown, 0xAA, sizeof grown);
+  grown.known.struct_size = sizeof grown;
+  require("describe",
+          eman_context_describe(context, &grown.known) == EMAN_OK && grown.later[0] == 0 && grown.later[19] == 0);
+}
+
+/* Results that the caller's type cannot hold. */
+static void overflowing_results(void) {
+  double far[12];
+  for (int i = 0; i < 12; i++) far[i] = 1e100 * tetrahedron[i];
+  const eman_view p = view_of(far, 4, 3, EMAN_FLOAT64), f = view_of(faces, 4, 3, EMAN_INT32);
+  eman_mesh *mesh = NULL;
+  require("a large mesh", create(&p, &f, &mesh) == EMAN_OK);
+  float narrow[12];
+  double wide[12];
+  eman_mutable_view out = output(narrow, 4, 3, EMAN_FLOAT32);
+  refused("positions", eman_mesh_positions(mesh, &out), EMAN_E_INVALID_ARGUMENT, "float32");
+  out = output(wide, 4, 3, EMAN_FLOAT64);
+  require("positions", eman_mesh_positions(mesh, &out) == EMAN_OK && memcmp(wide, far, sizeof far) == 0);
+  eman_mesh_free(mesh);
+}
+
+/* Arguments are checked on an empty mesh as on any other. */
+static void empty_mesh(void) {
+  const eman_view p = view_of(NULL, 0, 3, EMAN_FLOAT64), f = view_of(NULL, 0, 3, EMAN_INT32);
+  eman_mesh *mesh = NULL;
+  require("no vertices", create(&p, &f, &mesh) == EMAN_OK);
+  double room[2];
+  const eman_mutable_view out = output(room, 1, 2, EMAN_FLOAT64);
+  const double nan_power = NAN;
+  eman_reltan_options o;
+  require("init", eman_reltan_options_init(&o, sizeof o) == EMAN_OK);
+  refused("NaN", eman_mesh_reltan(mesh, &nan_power, 1, NULL, NULL, &out), EMAN_E_INVALID_ARGUMENT, "power 0");
+  o.space = 99;
+  refused("space", eman_mesh_reltan(mesh, &power, 1, &o, NULL, &out), EMAN_E_INVALID_ARGUMENT, "space");
+  eman_mesh_free(mesh);
+}
+
+static eman_mesh *watched;
+static int callback_calls;
+
+static int32_t use_the_library(void *user, double fraction) {
+  (void)user;
+  (void)fraction;
+  int64_t n;
+  const eman_view p = view_of(tetrahedron, 4, 3, EMAN_FLOAT64);
+  callback_calls++;
+  require("a call inside a callback", eman_mesh_counts(watched, &n, &n, &n) == EMAN_OK);
+  require("an update inside a callback", eman_mesh_update(watched, &p, NULL, NULL) == EMAN_OK);
+  refused("an error inside a callback", eman_mesh_counts(NULL, &n, &n, &n), EMAN_E_INVALID_ARGUMENT, "mesh");
+  if (callback_calls == 1) {
+    eman_mesh_free(watched);
+    watched = good_mesh();
+  }
+  return 0;
+}
+
+static void callbacks(void) {
+  eman_control control;
+  double room[8];
+  const eman_mutable_view out = output(room, 4, 2, EMAN_FLOAT64);
+  require("init", eman_control_init(&control, sizeof control) == EMAN_OK);
+  control.progress = use_the_library;
+  watched = good_mesh();
+  require("a call with a busy callback", eman_mesh_reltan(watched, &power, 1, NULL, &control, &out) == EMAN_OK);
+  require("its last error is its own", eman_last_error()[0] == 0);
+  require("the callback was called", callback_calls > 0);
+  eman_mesh_free(watched);
+}
+
+/* More threads than any machine has. */
+static void many_threads(void) {
+  eman_context_options o;
+  eman_context *c = NULL;
+  eman_context_info info = {sizeof info, 0, 0, 0, 0, 0, 0};
+  require("init", eman_context_options_init(&o, sizeof o) == EMAN_OK);
+  o.threads = 1024;
+  require("1024 threads", eman_context_create(&o, &c) == EMAN_OK);
+  require("a bound", eman_context_describe(c, &info) == EMAN_OK && info.threads >= 16 && info.threads <= 1024);
+  eman_context_free(c);
+  o.threads = 1025;
+  refused("1025 threads", eman_context_create(&o, &c), EMAN_E_INVALID_ARGUMENT, "options.threads");
 }
 
 static void wrong_handles(void) {
@@ -351,6 +460,11 @@ int main(void) {
   bad_outputs();
   fences();
   bad_options();
+  unwritable_outputs();
+  overflowing_results();
+  empty_mesh();
+  callbacks();
+  many_threads();
   wrong_handles();
   cancelling();
   memory_limit();

@@ -290,10 +290,10 @@ static void updates(void) {
   require("positions", eman_mesh_positions(mesh, &p) == EMAN_OK);
   require("before", eman_model_logits(model, mesh, NULL, &b) == EMAN_OK);
   positions[3][1] -= 2;
-  require("update", eman_mesh_update(mesh, &update, NULL) == EMAN_OK);
+  require("update", eman_mesh_update(mesh, &update, NULL, NULL) == EMAN_OK);
   require("moved", eman_model_logits(model, mesh, NULL, &m) == EMAN_OK);
   positions[3][1] += 2;
-  require("update", eman_mesh_update(mesh, &update, NULL) == EMAN_OK);
+  require("update", eman_mesh_update(mesh, &update, NULL, NULL) == EMAN_OK);
   require("back", eman_model_logits(model, mesh, NULL, &k) == EMAN_OK);
   require("the network sees the update", memcmp(before, moved, sizeof before) != 0);
   require("and the way back", memcmp(before, back, sizeof before) == 0);

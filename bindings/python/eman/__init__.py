@@ -1,0 +1,53 @@
+"""RelTan features and equivariant mesh attention networks.
+
+Python's side of libeman: "Equivariant Mesh Attention Networks", Basu et al., TMLR 2022.
+
+Importing the package opens no shared library; the first call does.
+
+>>> import eman
+>>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+>>> mesh.reltan(powers=(0.5, 0.7)).shape
+(4, 2, 2)
+"""
+
+from eman import creatures, plot, transforms
+from eman._version import __version__
+from eman.context import Context, build_info, trim
+from eman.errors import (
+    CancelledError,
+    EmanError,
+    FileError,
+    ForkedError,
+    InternalError,
+    InvalidArgumentError,
+    InvalidMeshError,
+    InvalidModelError,
+    LibraryError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
+from eman.mesh import Mesh
+from eman.report import Report
+
+__all__ = [
+    "CancelledError",
+    "Context",
+    "EmanError",
+    "FileError",
+    "ForkedError",
+    "InternalError",
+    "InvalidArgumentError",
+    "InvalidMeshError",
+    "InvalidModelError",
+    "LibraryError",
+    "Mesh",
+    "OutOfMemoryError",
+    "Report",
+    "UnsupportedError",
+    "__version__",
+    "build_info",
+    "creatures",
+    "plot",
+    "transforms",
+    "trim",
+]

@@ -1,0 +1,197 @@
+"""Arrays from whatever a caller has, without copying where the library can read them in place, and views of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+from eman import _capi
+from eman.errors import InvalidArgumentError
+
+Array = npt.NDArray[Any]
+
+_REAL: dict[np.dtype[Any], int] = {np.dtype(np.float32): _capi.FLOAT32, np.dtype(np.float64): _capi.FLOAT64}
+_INTEGER: dict[np.dtype[Any], int] = {
+    np.dtype(np.int32): _capi.INT32,
+    np.dtype(np.uint32): _capi.UINT32,
+    np.dtype(np.int64): _capi.INT64,
+}
+_DTYPES = {**_REAL, **_INTEGER}
+_CPU_DEVICES = (1, 3)  # DLPack: kDLCPU, kDLCUDAHost
+
+
+def array(source: Any, name: str) -> Array:
+    """Any array-like as a numpy array: buffers, ``__array_interface__``, ``__array__``, CPU DLPack, sequences."""
+    if isinstance(source, np.ndarray):
+        return source
+    if hasattr(source, "__dlpack__") and not any(
+        hasattr(source, other) for other in ("__array_interface__", "__array__")
+    ):
+        device = source.__dlpack_device__()[0] if hasattr(source, "__dlpack_device__") else 1
+        if int(device) not in _CPU_DEVICES:
+            raise InvalidArgumentError(f"{name} lies on a device (DLPack type {int(device)}): copy it to the CPU first")
+        return np.from_dlpack(source)
+    try:
+        return np.asarray(source)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever an object's __array__ raises, such as a tensor that requires a gradient
+        raise InvalidArgumentError(f"{name} cannot be read as an array: {error}") from error
+
+
+def reals(source: Any, name: str, columns: Optional[int]) -> Array:
+    """(N, columns) float32 or float64, or (N,) where columns is None; copied only if the library cannot read it."""
+    found = array(source, name)
+    if found.dtype.kind not in "fiu":
+        raise InvalidArgumentError(f"{name} must be real numbers, got {found.dtype}")
+    return _readable(_shaped(found, name, columns), _REAL, np.float64)
+
+
+def integers(source: Any, name: str, columns: Optional[int]) -> Array:
+    """(N, columns) int32, uint32 or int64, or (N,) where columns is None; copied only if the library cannot read it."""
+    found = array(source, name)
+    if found.dtype.kind not in "iu" and found.size:
+        raise InvalidArgumentError(f"{name} must be integers, got {found.dtype}")
+    found = _shaped(found, name, columns)
+    if found.dtype.kind == "u" and found.dtype.itemsize == 8 and found.size:
+        highest = int(found.max())  # numpy 1 would compare an unsigned number with 2**63 - 1 as floats
+        if highest > np.iinfo(np.int64).max:
+            raise InvalidArgumentError(f"{name} contains {highest}, which no index can be")
+    return _readable(found, _INTEGER, np.int64)
+
+
+def _shaped(found: Array, name: str, columns: Optional[int]) -> Array:
+    """The array if it has the shape, an empty sequence reshaped to it."""
+    if columns is None:
+        if found.ndim != 1:
+            raise InvalidArgumentError(f"{name} must have shape (N,), got {found.shape}")
+        return found
+    if found.size == 0 and found.ndim == 1:
+        return found.reshape(0, columns)
+    if found.ndim != 2 or found.shape[1] != columns:
+        raise InvalidArgumentError(f"{name} must have shape (N, {columns}), got {found.shape}")
+    return found
+
+
+def _readable(found: Array, dtypes: dict[np.dtype[Any], int], otherwise: npt.DTypeLike) -> Array:
+    """The array itself, or a copy of it in a layout that the library reads.
+
+    The library takes any strides except 0, which means packed to it, and any alignment.
+    """
+    if found.dtype not in dtypes or not found.dtype.isnative:
+        return np.ascontiguousarray(found, otherwise)
+    if any(stride == 0 and count > 1 for stride, count in zip(found.strides, found.shape)):
+        return np.ascontiguousarray(found)
+    return found
+
+
+def view(source: Array) -> _capi.View:
+    """An eman_view of a 1- or 2-dimensional array, to be kept no longer than the array."""
+    return _capi.View(*_layout(source))
+
+
+def mutable_view(target: Array) -> _capi.MutableView:
+    """An eman_mutable_view of an array of ours."""
+    return _capi.MutableView(*_layout(target))
+
+
+def _layout(found: Array) -> tuple[int, int, int, int, int, int, int]:
+    if found.ndim == 1:
+        (rows,), (row_stride,) = found.shape, found.strides
+        columns, column_stride = 1, 0
+    else:
+        rows, columns = found.shape
+        row_stride, column_stride = found.strides
+    return found.__array_interface__["data"][0], rows, columns, row_stride, column_stride, _DTYPES[found.dtype], 0
+
+
+def triangles(source: Any, name: str = "faces") -> Array:
+    """(F, 3) indices from triangles, quads, polygons of one size, or a ragged sequence of polygons.
+
+    A polygon (a, b, c, d, ...) becomes the fan (a, b, c), (a, c, d), ...; the order of faces stays.
+    """
+    if not isinstance(source, np.ndarray) and isinstance(source, Sequence) and _ragged(source):
+        return _fans(source, name)
+    found = array(source, name)
+    if found.ndim == 2 and found.shape[1] > 3 and found.size:
+        polygons = integers(found, name, found.shape[1])
+        corner = np.arange(1, found.shape[1] - 1)
+        fan = np.stack([np.zeros_like(corner), corner, corner + 1], axis=1)
+        return np.ascontiguousarray(polygons[:, fan].reshape(-1, 3))
+    return integers(found, name, 3)
+
+
+def _ragged(source: Sequence[Any]) -> bool:
+    lengths = {len(item) for item in source if hasattr(item, "__len__")}
+    return len(lengths) > 1
+
+
+def _fans(polygons: Sequence[Any], name: str) -> Array:
+    fans = []
+    for number, polygon in enumerate(polygons):
+        corners = integers(polygon, f"{name}[{number}]", None)
+        if len(corners) < 3:
+            raise InvalidArgumentError(f"{name}[{number}] has {len(corners)} corners, a face has at least 3")
+        fans.append(triangles(corners[None], name))
+    return np.concatenate(fans)
+
+
+def mesh_arrays(vertices: Any, faces: Any) -> tuple[Array, Array]:
+    """Vertices (V, 3) and triangles (F, 3) from two array-likes, or from one object of another mesh package.
+
+    Without `faces`, the object may have ``vertices`` and ``faces`` (trimesh, igl and ours), ``vertices`` and
+    ``triangles`` (Open3D), ``points`` and ``cells`` (meshio), or ``points`` and a flat padded ``faces`` (pyvista).
+    """
+    if faces is not None:
+        return reals(vertices, "vertices", 3), triangles(faces)
+    if hasattr(vertices, "points"):
+        points = reals(vertices.points, "points", 3)
+        if hasattr(vertices, "faces"):
+            return points, _padded(array(vertices.faces, "faces"))
+        if hasattr(vertices, "cells"):
+            return points, _cells(vertices.cells)
+    if hasattr(vertices, "vertices"):
+        for name in ("faces", "triangles"):
+            if hasattr(vertices, name):
+                return reals(vertices.vertices, "vertices", 3), triangles(getattr(vertices, name), name)
+    raise InvalidArgumentError(
+        f"faces are missing: give vertices and faces, or an object with .vertices and .faces or .points and .cells; "
+        f"got {type(vertices).__name__}"
+    )
+
+
+def _padded(flat: Array) -> Array:
+    """Triangles from VTK's list n, i1, ..., in, n, ...; also from plain (F, 3)."""
+    if flat.ndim == 2:
+        return triangles(flat)
+    values = integers(flat, "faces", None)
+    if len(values) % 4 == 0 and (values[::4] == 3).all():
+        return values.reshape(-1, 4)[:, 1:]
+    polygons = []
+    start = 0
+    while start < len(values):
+        end = start + 1 + int(values[start])
+        if not start + 3 < end <= len(values):
+            raise InvalidArgumentError(f"faces: the count {values[start]} at position {start} does not fit the list")
+        polygons.append(values[start + 1 : end])
+        start = end
+    return _fans(polygons, "faces")
+
+
+def _cells(cells: Any) -> Array:
+    """Triangles from meshio's blocks of cells; lines and points are no faces."""
+    blocks = []
+    if isinstance(cells, dict):
+        cells = list(cells.items())
+    for cell in cells:
+        kind, data = (cell.type, cell.data) if hasattr(cell, "type") else cell
+        if kind in ("triangle", "quad") or str(kind).startswith("polygon"):
+            blocks.append(triangles(data, f"cells of type {kind}"))
+        elif kind not in ("line", "vertex"):
+            raise InvalidArgumentError(f"cells of type {kind!r} are no faces: extract the surface first")
+    if not blocks:
+        return np.zeros((0, 3), np.int64)
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)

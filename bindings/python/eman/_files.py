@@ -1,0 +1,101 @@
+"""Mesh files, through trimesh and meshio: the package has no readers of its own."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import warnings
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from eman import _arrays
+from eman.errors import EmanError, FileError
+
+Array = _arrays.Array
+
+# Formats whose vertices are written once per face and have no identity of their own.
+_SOUPS = {".stl"}
+
+
+def read_mesh(path: Any, weld: Optional[bool]) -> tuple[Array, Array]:
+    """Vertices (V, 3) and triangles (F, 3) of a file, in the file's order.
+
+    Raises
+    ------
+    FileError
+        If the file is missing or cannot be read as a mesh.
+    ImportError
+        If neither trimesh nor meshio is installed.
+    """
+    target = Path(os.fspath(path))
+    try:
+        with target.open("rb"):  # a missing file or a folder: say so before any reader guesses
+            pass
+    except OSError as error:
+        raise FileError(error.errno, error.strerror, str(target)) from error
+    readers = [(name, read) for name, read in _READERS if importlib.util.find_spec(name) is not None]
+    if not readers:
+        raise ImportError("reading mesh files needs trimesh or meshio: pip install eman[mesh]")
+    reasons = []
+    for name, read in readers:
+        try:
+            vertices, faces = read(target)
+        except EmanError:
+            raise
+        except MemoryError:
+            raise
+        except BaseException as error:
+            # Readers fail in many ways on files that are none of theirs; meshio even ends the process.
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            reasons.append(f"{name}: {_first_line(error)}")
+            continue
+        if len(vertices) == 0:
+            reasons.append(f"{name} finds no vertices in it")
+            continue
+        if weld or (weld is None and target.suffix.lower() in _SOUPS):
+            vertices, faces = weld_vertices(vertices, faces)
+        return vertices, faces
+    raise FileError(f"{target} cannot be read as a mesh ({'; '.join(reasons)})")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _read_with_trimesh(path: Path) -> tuple[Array, Array]:
+    import trimesh
+
+    # Unless told otherwise, trimesh merges and reorders vertices.
+    options = {"process": False, "maintain_order": True}
+    if path.suffix.lower() == ".obj":
+        options["skip_materials"] = True  # textures it may not find
+    load = trimesh.load_mesh if hasattr(trimesh, "load_mesh") else functools.partial(trimesh.load, force="mesh")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module="trimesh")  # about texture coordinates
+        mesh = load(str(path), **options)
+    if not hasattr(mesh, "faces"):
+        raise ValueError("it holds no triangles")
+    return _arrays.mesh_arrays(np.asarray(mesh.vertices), np.asarray(mesh.faces))
+
+
+def _read_with_meshio(path: Path) -> tuple[Array, Array]:
+    import meshio
+
+    return _arrays.mesh_arrays(meshio.read(str(path)), None)
+
+
+_READERS = (("trimesh", _read_with_trimesh), ("meshio", _read_with_meshio))
+
+
+def weld_vertices(vertices: Array, faces: Array) -> tuple[Array, Array]:
+    """Merge vertices with equal coordinates, in the order of their first appearance."""
+    _, first, inverse = np.unique(vertices, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return vertices[first[order]], rank[inverse.reshape(-1)][faces]

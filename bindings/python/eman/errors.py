@@ -1,0 +1,91 @@
+"""The exceptions of the package.
+
+All are subclasses of `EmanError` and of the built-in exception that a Python programmer expects for such a case.
+`EmanError.status` names the status of the C interface, such as ``"EMAN_E_INVALID_MESH"``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "CancelledError",
+    "EmanError",
+    "FileError",
+    "ForkedError",
+    "InternalError",
+    "InvalidArgumentError",
+    "InvalidMeshError",
+    "InvalidModelError",
+    "LibraryError",
+    "OutOfMemoryError",
+    "UnsupportedError",
+]
+
+
+class EmanError(Exception):
+    """Any error of this package."""
+
+    #: The status of the C interface that this class stands for.
+    status: ClassVar[str] = ""
+
+
+class InvalidArgumentError(EmanError, ValueError):
+    """An argument has the wrong type, shape or value."""
+
+    status = "EMAN_E_INVALID_ARGUMENT"
+
+
+class InvalidMeshError(EmanError, ValueError):
+    """The mesh cannot be used; the message names the face or vertex."""
+
+    status = "EMAN_E_INVALID_MESH"
+
+
+class InvalidModelError(EmanError, ValueError):
+    """The model or its file cannot be used; the message names the field or tensor."""
+
+    status = "EMAN_E_INVALID_MODEL"
+
+
+class OutOfMemoryError(EmanError, MemoryError):
+    """The context's memory limit or the system's memory is exhausted."""
+
+    status = "EMAN_E_NOMEM"
+
+
+class FileError(EmanError, OSError):
+    """A file could not be read or written."""
+
+    status = "EMAN_E_IO"
+
+
+class CancelledError(EmanError):
+    """A progress function or a cancel request ended the call."""
+
+    status = "EMAN_E_CANCELLED"
+
+
+class ForkedError(EmanError, RuntimeError):
+    """The library was used before this process was forked from its parent, and cannot be used in the child.
+
+    Start worker processes with the "spawn" or "forkserver" method, or fork before the first call.
+    """
+
+    status = "EMAN_E_FORKED"
+
+
+class UnsupportedError(EmanError, NotImplementedError):
+    """What was asked for is lacking in this build or processor, or the mesh is too large."""
+
+    status = "EMAN_E_UNSUPPORTED"
+
+
+class InternalError(EmanError, RuntimeError):
+    """A fault of the library or of these bindings; please report it.  The library can still be used."""
+
+    status = "EMAN_E_INTERNAL"
+
+
+class LibraryError(EmanError, OSError):
+    """The shared library was not found or does not fit this package; the message lists every place looked at."""

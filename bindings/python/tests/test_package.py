@@ -1,0 +1,111 @@
+"""The package as a whole: documented, typed, its examples true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import eman
+
+MODULES = ["eman", *(f"eman.{m.name}" for m in pkgutil.iter_modules(eman.__path__) if m.name != "_vtk")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str) -> None:
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert failed == 0
+
+
+def test_there_are_examples() -> None:
+    finder = doctest.DocTestFinder()
+    found = [test for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]
+    assert len(found) >= 12
+
+
+def public(module: ModuleType) -> list[tuple[str, object]]:
+    return [(name, getattr(module, name)) for name in getattr(module, "__all__", ())]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_names_exist_and_are_documented(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__
+    if name.split(".")[-1].startswith("_"):
+        return
+    names = [item for item, _ in public(module)]
+    assert len(set(names)) == len(names)
+    for item_name, item in public(module):
+        if inspect.isclass(item) or inspect.isfunction(item):
+            assert inspect.getdoc(item), item_name
+        if inspect.isclass(item):
+            for member_name, member in vars(item).items():
+                if not member_name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
+                    assert inspect.getdoc(member), f"{item_name}.{member_name}"
+
+
+def test_every_parameter_is_documented() -> None:
+    """Functions with a Parameters section name all of their parameters there."""
+    checked = 0
+    for module_name in MODULES:
+        for item_name, item in public(importlib.import_module(module_name)):
+            members = vars(item).values() if inspect.isclass(item) else ()
+            for function in (item, *members):
+                function = getattr(function, "__func__", function)
+                doc = inspect.getdoc(function) or ""
+                if not (inspect.isfunction(function) or inspect.isclass(function)) or "Parameters\n---" not in doc:
+                    continue
+                section = re.split(r"\n\w[\w ]*\n-+\n", doc.split("Parameters\n", 1)[1].split("\n", 1)[1])[0]
+                named = set(re.findall(r"[\w*]+", " ".join(re.findall(r"^[\w*, ]+", section, re.M))))
+                for parameter in inspect.signature(function).parameters.values():
+                    if parameter.name not in ("self", "cls", "options"):
+                        assert parameter.name in named, f"{item_name}: {parameter.name}"
+                        checked += 1
+    assert checked > 40
+
+
+def test_fixed_names() -> None:
+    """What programs outside this repository rely on."""
+    parameters = inspect.signature(eman.Mesh).parameters
+    assert list(parameters) == [
+        "vertices", "faces", "gauge", "seed", "frames", "normals", "degenerate", "context"
+    ]  # fmt: skip
+    assert all(parameters[n].kind is inspect.Parameter.KEYWORD_ONLY for n in list(parameters)[2:])
+    defaults = {n: p.default for n, p in parameters.items() if p.default is not inspect.Parameter.empty}
+    assert defaults == {
+        "faces": None, "gauge": "first_neighbor", "seed": 0, "frames": None, "normals": "area", "degenerate": "error",
+        "context": None,
+    }  # fmt: skip
+    assert inspect.signature(eman.Mesh.reltan).parameters["powers"].default == (0.5, 0.7)
+    assert list(inspect.signature(eman.Context).parameters) == ["threads", "memory_limit", "instruction_set"]
+
+
+def test_typed_and_versioned() -> None:
+    folder = Path(eman.__file__).parent
+    assert (folder / "py.typed").exists()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", eman.__version__)
+    assert eman.__version__ == eman.build_info()["version"]
+
+
+def test_every_exported_c_function_is_used() -> None:
+    from eman import _capi
+
+    sources = "".join(path.read_text() for path in Path(eman.__file__).parent.glob("*.py") if path.name != "_capi.py")
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
+    for name in _capi.PROTOTYPES:
+        if not name.startswith("eman_model_"):  # until eman.Model is here
+            assert name in sources + tests + inspect.getsource(_capi.last_error), name
+
+
+def test_star_import_gives_the_public_names() -> None:
+    space: dict[str, object] = {}
+    exec("from eman import *", space)
+    assert set(eman.__all__) <= set(space)
+    assert np.array_equal(space["Mesh"]([[0, 0, 0]], []).vertices, [[0, 0, 0]])  # type: ignore[operator]

@@ -1,0 +1,180 @@
+"""Pictures: what is drawn is looked for in the pixels."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+from eman import plot
+from eman.creatures import Creature, creature
+from eman.plot import RenderingError, plot_scalars, plot_tangents
+
+
+@pytest.fixture(scope="module")
+def lizard() -> Creature:
+    return creature(3, 800, "lizard")
+
+
+@pytest.fixture(params=["matplotlib", "pyvista"])
+def renderer(request: pytest.FixtureRequest, lizard: Creature, tmp_path: Path) -> str:
+    if request.param == "pyvista":
+        pytest.importorskip("pyvista", reason="pyvista is not installed")
+    return str(request.param)
+
+
+def read(path: Path) -> np.ndarray:
+    from matplotlib.image import imread
+
+    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    return np.asarray(imread(path))[..., :3]
+
+
+def inked(image: np.ndarray) -> np.ndarray:
+    """Where the picture of the mesh differs from the paper, without title and colour bar."""
+    area = image[int(0.1 * len(image)) :, : int(0.84 * image.shape[1])]
+    return np.abs(area - area[-1, 0]).max(axis=-1) > 0.1
+
+
+def test_scalars_are_seen(lizard: Creature, renderer: str, tmp_path: Path) -> None:
+    target = plot_scalars(
+        lizard,
+        lizard.vertices[:, 0],
+        tmp_path / "a.png",
+        label="x",
+        title="position",
+        size=(640, 400),
+        renderer=renderer,
+        colormap="coolwarm",
+    )
+    image = read(target)
+    assert image.shape == (400, 640, 3)
+    shown = inked(image)
+    assert 0.1 < shown.mean() < 0.9
+    columns = np.flatnonzero(shown.any(axis=0))
+    area = image[40:, :537]
+    left = area[:, columns[0] : columns[len(columns) // 4]][shown[:, columns[0] : columns[len(columns) // 4]]]
+    right = area[:, columns[-len(columns) // 4] : columns[-1]][shown[:, columns[-len(columns) // 4] : columns[-1]]]
+    assert left[:, 2].mean() > left[:, 0].mean() + 0.1, "the tail is blue"
+    assert right[:, 0].mean() > right[:, 2].mean() + 0.1, "the head is red"
+
+
+def test_arrows_are_seen(lizard: Creature, renderer: str, tmp_path: Path) -> None:
+    forward = np.tile([1.0, 0.0, 0.0], (len(lizard.vertices), 1))
+    options = {"size": (640, 400), "renderer": renderer, "values": np.zeros(len(forward))}
+    bare = read(plot_tangents(lizard, forward, tmp_path / "bare.png", arrows=0, **options))
+    drawn = read(plot_tangents(lizard, forward, tmp_path / "arrows.png", arrows=150, **options))
+    white = (drawn.min(axis=-1) > 0.95) & (bare.min(axis=-1) < 0.8)
+    assert white.mean() > 0.002
+
+
+def test_arrows_point_along_the_vectors_and_grow_with_them(lizard: Creature) -> None:
+    rng = np.random.default_rng(0)
+    normals = plot._vertex_normals(lizard.vertices, lizard.faces)
+    vectors = np.cross(normals, rng.normal(size=normals.shape)) * rng.lognormal(0, 2, (len(normals), 1))
+    eye = np.array([0.0, -1.0, 0.0])
+    rims, fillings = np.split(plot._arrows(lizard.vertices, lizard.faces, eye, vectors, 300), 2)
+    assert len(fillings) > 30
+    tip = plot._ARROW[:, 0].argmax()
+    along = fillings[:, tip] - 0.5 * (fillings[:, 0] + fillings[:, -1])
+    tail = 0.5 * (rims[:, 0] + rims[:, -1])
+    site = np.linalg.norm(lizard.vertices[None] - tail[:, None], axis=-1).argmin(axis=1)
+    length = np.linalg.norm(along, axis=1)
+    cosine = np.einsum("ij,ij->i", along, vectors[site]) / length / np.linalg.norm(vectors[site], axis=1)
+    assert np.median(cosine) > 0.999
+    assert (cosine > 0.99).mean() > 0.9
+    order = np.argsort(np.linalg.norm(vectors[site], axis=1))
+    assert length[order[-10:]].min() > 1.5 * length[order[:10]].max()
+
+
+def test_zero_vectors_have_no_arrow(lizard: Creature, tmp_path: Path) -> None:
+    options = {"size": (320, 200), "renderer": "matplotlib"}
+    zero = np.zeros((len(lizard.vertices), 3))
+    with_none = read(plot_tangents(lizard, zero, tmp_path / "zero.png", **options))
+    without = read(plot_tangents(lizard, zero, tmp_path / "none.png", arrows=0, **options))
+    assert np.array_equal(with_none, without)
+
+
+def test_height_follows_the_mesh(lizard: Creature, tmp_path: Path) -> None:
+    values = lizard.vertices[:, 2]
+    low = read(plot_scalars(lizard, values, tmp_path / "low.png", renderer="matplotlib"))
+    tall = read(plot_scalars(lizard, values, tmp_path / "tall.png", renderer="matplotlib", up="x"))
+    assert low.shape[1] == tall.shape[1] == 1600
+    assert low.shape[0] < tall.shape[0]
+
+
+def test_missing_values_are_grey_and_arrays_will_do(lizard: Creature, tmp_path: Path) -> None:
+    nothing = np.full(len(lizard.vertices), np.nan)
+    pair = (lizard.vertices, lizard.faces)
+    image = read(plot_scalars(pair, nothing, tmp_path / "nan.png", renderer="matplotlib", size=(320, 240)))
+    shown = image[24:, :268][inked(image)]
+    assert np.ptp(shown, axis=-1).mean() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("values", "log", "extend"),
+    [
+        (np.geomspace(1e-3, 1e3, 500), True, "both"),
+        (np.linspace(1, 2, 500), False, "both"),
+        (np.linspace(-1, 3, 500), False, "max"),
+        (np.zeros(500), False, "neither"),
+    ],
+)
+def test_scale_suits_the_values(values: np.ndarray, log: bool, extend: str) -> None:
+    from matplotlib.colors import LogNorm
+
+    mappable, ends = plot._colour_scale(values, None, None, None)
+    assert isinstance(mappable.norm, LogNorm) == log
+    assert ends == extend
+    if values.min() < 0:
+        assert mappable.norm.vmin == -mappable.norm.vmax, "zero is the middle of a diverging map"
+
+
+def test_arrows_are_spread_evenly(lizard: Creature) -> None:
+    sites = plot._spread(lizard.vertices, np.arange(len(lizard.vertices)), 0.1)
+    chosen = lizard.vertices[sites]
+    distance = np.linalg.norm(chosen[:, None] - chosen[None], axis=-1) + np.eye(len(chosen))
+    assert distance.min() >= 0.1
+    assert len(sites) > 50
+
+
+def test_falls_back_where_vtk_cannot_render(lizard: Creature, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A renderer that crashes is a crash of another process, and a picture all the same."""
+    pytest.importorskip("pyvista", reason="pyvista is not installed")
+    crashing = tmp_path / "python"
+    crashing.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    crashing.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(crashing))
+    values = lizard.vertices[:, 2]
+    assert inked(read(plot_scalars(lizard, values, tmp_path / "a.png", size=(320, 240)))).mean() > 0.05
+    with pytest.raises(RenderingError, match="exit status -11"):
+        plot_scalars(lizard, values, tmp_path / "b.png", size=(320, 240), renderer="pyvista")
+    assert not (tmp_path / "b.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": np.zeros(3)}, r"values must have shape \(800,\)"),
+        ({"mesh": (np.zeros((5, 2)), np.zeros((1, 3), int)), "values": np.zeros(5)}, r"expected vertices \(V, 3\)"),
+        ({"mesh": (np.zeros((800, 3)), np.zeros((0, 3), int))}, "without faces"),
+        ({"up": "w"}, "up must be"),
+        ({"renderer": "crayons"}, "renderer must be"),
+    ],
+)
+def test_refuses(lizard: Creature, tmp_path: Path, change: dict[str, object], message: str) -> None:
+    arguments: dict[str, object] = {"mesh": lizard, "values": np.zeros(800), "path": tmp_path / "x.png", **change}
+    with pytest.raises(ValueError, match=message):
+        plot_scalars(**arguments)  # type: ignore[arg-type]
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_refuses_vectors_that_do_not_fit(lizard: Creature, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"vectors must have shape \(V, 3\)"):
+        plot_tangents(lizard, np.zeros((800, 2)), tmp_path / "x.png")
+    with pytest.raises(ValueError, match=r"must have shape \(800,"):
+        plot_tangents(lizard, np.zeros((7, 3)), tmp_path / "x.png")
