@@ -64,6 +64,12 @@ func sumExpAVX2(x *float32, n int, shift float32) float32
 //go:noescape
 func softmaxAVX2(x *float32, n int, scale float32)
 
+// shortSoftmaxAVX2 computes to[i] = scale·exp(x[i]) / Σ_j exp(x[j]) for n numbers, 1 ≤ n ≤ 8, and
+// reads and writes a whole register.
+//
+//go:noescape
+func shortSoftmaxAVX2(to *float32, x *float32, n int, scale float32)
+
 // gateAVX2 computes z·σ(a|z| + b) with z = re + i·im and σ(x) = 1/(1 + e^-x) for n
 // numbers, a multiple of 16. The greater of |re| and |im| is taken out of the
 // root, so that no square overflows.

@@ -1242,6 +1242,74 @@ scale:
 	VZEROUPPER
 	RET
 
+// func shortSoftmaxAVX512(to *float32, x *float32, n int, scale float32)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·shortSoftmaxAVX512(SB), NOSPLIT, $0-28
+	MOVQ          to+0(FP), AX
+	MOVQ          x+8(FP), CX
+	MOVQ          n+16(FP), DX
+	VBROADCASTSS  number3fb8aa3b<>+0(SB), Z0
+	VBROADCASTSS  number3f317200<>+0(SB), Z1
+	VBROADCASTSS  number35bfbe8e<>+0(SB), Z2
+	MOVQ          $0x00000010, BX
+	CMPQ          DX, BX
+	CMOVQGT       BX, DX
+	MOVQ          $0x0000ffff, BX
+	BZHIQ         DX, BX, BX
+	KMOVW         BX, K1
+	VBROADCASTSS  numberff800000<>+0(SB), Z4
+	VMOVUPS       (CX), Z3
+	VMOVAPS       Z3, K1, Z4
+	VBROADCASTSS  scale+24(FP), Z5
+	VEXTRACTF64X4 $0x01, Z4, Y3
+	VMAXPS        Y4, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X6
+	VMAXPS        X3, X6, X3
+	VMOVHLPS      X3, X3, X6
+	VMAXPS        X3, X6, X3
+	VMOVSHDUP     X3, X6
+	VMAXPS        X3, X6, X3
+	VBROADCASTSS  X3, Z3
+	VSUBPS        Z3, Z4, Z4
+	VBROADCASTSS  number42b20000<>+0(SB), Z3
+	VMINPS        Z4, Z3, Z4
+	VBROADCASTSS  numberc2d10000<>+0(SB), Z3
+	VMAXPS        Z4, Z3, Z4
+	VBROADCASTSS  number39506967<>+0(SB), Z3
+	VMULPS        Z0, Z4, Z0
+	VRNDSCALEPS   $0x08, Z0, Z0
+	VFNMADD231PS  Z1, Z0, Z4
+	VFNMADD231PS  Z2, Z0, Z4
+	VBROADCASTSS  number3ab743ce<>+0(SB), Z1
+	VFMADD213PS   Z1, Z4, Z3
+	VBROADCASTSS  number3c088908<>+0(SB), Z1
+	VFMADD213PS   Z1, Z4, Z3
+	VBROADCASTSS  number3d2aa9c1<>+0(SB), Z1
+	VFMADD213PS   Z1, Z4, Z3
+	VBROADCASTSS  number3e2aaaaa<>+0(SB), Z1
+	VFMADD213PS   Z1, Z4, Z3
+	VBROADCASTSS  number3f000000<>+0(SB), Z1
+	VFMADD213PS   Z1, Z4, Z3
+	VMULPS        Z4, Z4, Z1
+	VFMADD213PS   Z4, Z1, Z3
+	VBROADCASTSS  number3f800000<>+0(SB), Z1
+	VADDPS        Z1, Z3, Z3
+	VSCALEFPS     Z0, Z3, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y0
+	VADDPS        Y0, Y4, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VMOVHLPS      X0, X0, X1
+	VADDPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VADDPS        X1, X0, X0
+	VBROADCASTSS  X0, Z0
+	VDIVPS        Z0, Z5, Z5
+	VMULPS        Z5, Z4, Z4
+	VMOVUPS       Z4, (AX)
+	VZEROUPPER
+	RET
+
 // func gateAVX512(re *float32, im *float32, a *float32, b *float32, n int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·gateAVX512(SB), NOSPLIT, $0-40

@@ -238,8 +238,9 @@ func (v *vector) EdgeAggregate(m Rows[float32], a []float32, plan *Moments, ring
 // visitUndirected calls body for the moments that remain on an edge without a
 // direction beside z_0: those from an order n ≥ 1 to itself. vertex is within
 // the run, edge within the chunk.
-func visitUndirected(plan *Moments, rings *Rings[float32], heads int, c chunk, body func(m []float32, vertex, edge, head, set, at int)) {
-	own := Moments{In: plan.In, Out: plan.Out, Channels: plan.Channels, Rows: plan.Rows}
+func visitUndirected(plan *Moments, rings *Rings[float32], heads int, c chunk, body func(m [Lanes]float32, vertex, edge, head, set, at int)) {
+	var groups [MaxOrder]Group
+	own := Moments{In: plan.In, Out: plan.Out, Channels: plan.Channels, Rows: plan.Rows, Groups: groups[:0]}
 	for _, g := range plan.Groups {
 		if g.In == g.Out && g.In > 0 {
 			own.Groups = append(own.Groups, g)
@@ -249,7 +250,7 @@ func visitUndirected(plan *Moments, rings *Rings[float32], heads int, c chunk, b
 		for e := c.offsets[i]; e < c.offsets[i+1]; e++ {
 			if rings.CosTheta[e] == 0 && rings.SinTheta[e] == 0 {
 				visit(&own, rings, e, heads, func(m [Lanes]float32, head, set, at int) {
-					body(m[:], c.vertex+i, int(e-c.edge()), head, set, at)
+					body(m, c.vertex+i, int(e-c.edge()), head, set, at)
 				})
 			}
 		}
@@ -258,7 +259,7 @@ func visitUndirected(plan *Moments, rings *Rings[float32], heads int, c chunk, b
 
 func addUndirectedDots(logits []float32, u Rows[float32], plan *Moments, rings *Rings[float32], heads int, c chunk) {
 	weights := rings.Weights[int(c.edge()-rings.Offsets[0])*rings.Sets:]
-	visitUndirected(plan, rings, heads, c, func(m []float32, vertex, edge, head, set, at int) {
+	visitUndirected(plan, rings, heads, c, func(m [Lanes]float32, vertex, edge, head, set, at int) {
 		for l, x := range u.Data[vertex*u.Stride+at:][:Lanes] {
 			logits[edge*heads+head] += weights[edge*rings.Sets+set] * x * m[l]
 		}
@@ -267,9 +268,9 @@ func addUndirectedDots(logits []float32, u Rows[float32], plan *Moments, rings *
 
 func addUndirectedMoments(to Rows[float32], a []float32, plan *Moments, rings *Rings[float32], heads int, c chunk) {
 	weights := rings.Weights[int(c.edge()-rings.Offsets[0])*rings.Sets:]
-	visitUndirected(plan, rings, heads, c, func(m []float32, vertex, edge, head, set, at int) {
-		for l := range m {
-			to.Data[vertex*to.Stride+at+l] += a[edge*heads+head] * weights[edge*rings.Sets+set] * m[l]
+	visitUndirected(plan, rings, heads, c, func(m [Lanes]float32, vertex, edge, head, set, at int) {
+		for l, x := range m {
+			to.Data[vertex*to.Stride+at+l] += a[edge*heads+head] * weights[edge*rings.Sets+set] * x
 		}
 	})
 }

@@ -18,6 +18,7 @@ type headScratch struct {
 	scores [headTile * headColumns]float32
 	bias   [headColumns]float32
 	best   [headBlock]float32
+	tail   [Lanes]float32
 	totals [headBlock]logSum
 }
 

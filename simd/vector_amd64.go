@@ -25,6 +25,7 @@ type vector struct {
 	rowMax               func(x *float32, n int) float32
 	sumExp               func(x *float32, n int, shift float32) float32
 	softmax              func(x *float32, n int, scale float32)
+	shortSoftmax         func(to, x *float32, n int, scale float32)
 	gate                 func(re, im, a, b *float32, n int)
 	regular, polynomials []circleFunction // by order
 
@@ -51,19 +52,15 @@ var _ Kernels32 = (*vector)(nil)
 func (v *vector) Name() string { return v.name }
 
 // vectorScratch is the memory of a call: what is handed to a function through
-// a variable cannot be on a stack.
+// a variable cannot be on a stack. An object of this size begins at a page, so
+// its arrays are aligned.
 type vectorScratch struct {
 	edgeScratch
 	headScratch
-	tail    [Lanes]float32
-	softmax [softmaxTerms]float32
+	softmaxScratch
 }
 
-var vectorScratches = sync.Pool{New: func() any {
-	raw := make([]byte, unsafe.Sizeof(vectorScratch{})+Alignment)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % Alignment
-	return (*vectorScratch)(unsafe.Pointer(&raw[skip]))
-}}
+var vectorScratches = sync.Pool{New: func() any { return new(vectorScratch) }}
 
 // at is the address of entry i, which may lie behind the last.
 func at[E any](x []E, i int) *E {
@@ -161,62 +158,6 @@ func (v *vector) Rectify(x Rows[float32], n, rows int) {
 		for j := whole; j < n; j++ {
 			row[j] = max(row[j], 0)
 		}
-	}
-}
-
-// softmaxTerms is the longest ring, with the vertex itself, whose logits are
-// gathered from between those of other heads.
-const softmaxTerms = 1024
-
-// Softmax: see [Kernels].
-func (v *vector) Softmax(logits, self []float32, offsets []int64, heads int, scaled bool) {
-	w := vectorScratches.Get().(*vectorScratch)
-	defer vectorScratches.Put(w)
-	for i := range len(offsets) - 1 {
-		ring := logits[int(offsets[i]-offsets[0])*heads : int(offsets[i+1]-offsets[0])*heads]
-		terms := len(ring) / heads
-		if self != nil {
-			terms++
-		}
-		scale := float32(1)
-		if scaled {
-			scale = float32(terms)
-		}
-		switch {
-		case terms == 0:
-		case heads == 1 && self == nil:
-			v.softmax(&ring[0], terms, scale)
-		case terms > softmaxTerms:
-			var own []float32
-			if self != nil {
-				own = self[i*heads:]
-			}
-			Generic[float32]{}.Softmax(ring, own, []int64{0, int64(len(ring) / heads)}, heads, scaled)
-		default:
-			for h := range heads {
-				v.softmaxHead(w.softmax[:terms], ring, self, h, i*heads+h, heads, scale)
-			}
-		}
-	}
-}
-
-// softmaxHead treats every heads-th entry of ring from h on and, where self is
-// not nil, self[own]; terms is scratch.
-func (v *vector) softmaxHead(terms, ring, self []float32, h, own, heads int, scale float32) {
-	n := len(terms)
-	if self != nil {
-		n--
-		terms[n] = self[own]
-	}
-	for j := range n {
-		terms[j] = ring[j*heads+h]
-	}
-	v.softmax(&terms[0], len(terms), scale)
-	for j := range n {
-		ring[j*heads+h] = terms[j]
-	}
-	if self != nil {
-		self[own] = terms[n]
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -78,6 +79,7 @@ func (s isa) exponentials() {
 	s.rowMax()
 	s.sumExp()
 	s.softmax()
+	s.shortSoftmax()
 	s.gate()
 	s.expm1()
 }
@@ -172,6 +174,28 @@ func (s isa) softmax() {
 		VMULPS(factor, v, v)
 		p.store(v, m)
 	})
+	done()
+}
+
+func (s isa) shortSoftmax() {
+	s.function("shortSoftmax", "(to, x *float32, n int, scale float32)",
+		fmt.Sprintf("computes to[i] = scale·exp(x[i]) / Σ_j exp(x[j]) for n numbers, 1 ≤ n ≤ %d, and", s.lanes()),
+		"reads and writes a whole register.")
+	to, x, n := argument("to"), argument("x"), argument("n")
+	exp := s.exponential()
+	p := s.first(n)
+	given, v := s.vector(), s.constant(float32(math.Inf(-1)))
+	VMOVUPS(Mem{Base: x}, given)
+	p.choose(given, v)
+	// Where there is no number, exp(-∞) = 0 is added.
+	most, sum, factor := s.vector(), s.vector(), s.parameter("scale")
+	VBROADCASTSS(s.reduce(v, greatest).AsX(), most)
+	VSUBPS(most, v, v)
+	exp.of(v)
+	VBROADCASTSS(s.reduce(v, add).AsX(), sum)
+	VDIVPS(sum, factor, factor)
+	VMULPS(factor, v, v)
+	VMOVUPS(v, Mem{Base: to})
 	done()
 }
 
