@@ -1357,33 +1357,43 @@ power:
 	VZEROUPPER
 	RET
 
-// func weighAVX2(to *float32, out *float32, n int, arrays int)
-// Requires: AVX
-TEXT ·weighAVX2(SB), NOSPLIT, $0-32
+// func weighAVX2(to *float32, a *float32, w *float32, out *float32, n int, arrays int)
+// Requires: AVX, AVX2
+TEXT ·weighAVX2(SB), NOSPLIT, $0-48
 	MOVQ to+0(FP), AX
-	MOVQ out+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ a+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ out+24(FP), BX
+	MOVQ n+32(FP), SI
 
 loop:
-	VMOVUPS (AX), Y0
-	MOVQ    arrays+24(FP), BX
-	MOVQ    AX, SI
-	MOVQ    CX, DI
-	TESTQ   BX, BX
-	JZ      next
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     iota8<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX), Y0, Y1
+	VMASKMOVPS   (DX), Y0, Y0
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (AX)
+	MOVQ         arrays+40(FP), DI
+	MOVQ         AX, R8
+	MOVQ         BX, R9
+	TESTQ        DI, DI
+	JZ           next
 
 array:
-	VMULPS  256(DI), Y0, Y1
-	VMOVUPS Y1, 256(SI)
-	ADDQ    $0x00000100, SI
-	ADDQ    $0x00000100, DI
-	DECQ    BX
+	VMULPS  256(R9), Y1, Y0
+	VMOVUPS Y0, 256(R8)
+	ADDQ    $0x00000100, R8
+	ADDQ    $0x00000100, R9
+	DECQ    DI
 	JNZ     array
 
 next:
 	ADDQ $0x00000020, AX
 	ADDQ $0x00000020, CX
-	SUBQ $0x00000008, DX
+	ADDQ $0x00000020, DX
+	ADDQ $0x00000020, BX
+	SUBQ $0x00000008, SI
 	JG   loop
 	VZEROUPPER
 	RET

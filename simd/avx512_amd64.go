@@ -171,11 +171,12 @@ func poly4AVX512(x *float32, rowStep int, basis *float32, sampleStep int, sample
 //go:noescape
 func phasesAVX512(in *float32, out *float32, cosTheta *float32, sinTheta *float32, cosG *float32, sinG *float32, n int, order int)
 
-// weighAVX512 computes to[j] = to[0]·out[j] for the arrays j = 1 … arrays and n edges, rounded
-// up to whole registers. Arrays have 64 entries.
+// weighAVX512 computes to[0] = a·w and to[j] = to[0]·out[j] for the arrays j = 1 … arrays and n
+// edges. The arrays of to and out have 64 entries, of which whole registers are
+// used.
 //
 //go:noescape
-func weighAVX512(to *float32, out *float32, n int, arrays int)
+func weighAVX512(to *float32, a *float32, w *float32, out *float32, n int, arrays int)
 
 // rotate0AVX512 computes z[e] = (z_0, ẑ_1, … ẑ_0) with ẑ_k = e^{ik(g-θ)} z_k(q), real and imaginary
 // parts, for 16 channels and n edges e = (p ← q). f is the features, step bytes

@@ -2339,33 +2339,47 @@ power:
 	VZEROUPPER
 	RET
 
-// func weighAVX512(to *float32, out *float32, n int, arrays int)
-// Requires: AVX, AVX512F
-TEXT ·weighAVX512(SB), NOSPLIT, $0-32
+// func weighAVX512(to *float32, a *float32, w *float32, out *float32, n int, arrays int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·weighAVX512(SB), NOSPLIT, $0-48
 	MOVQ to+0(FP), AX
-	MOVQ out+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ a+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ out+24(FP), BX
+	MOVQ n+32(FP), SI
 
 loop:
-	VMOVUPS (AX), Z0
-	MOVQ    arrays+24(FP), BX
-	MOVQ    AX, SI
-	MOVQ    CX, DI
-	TESTQ   BX, BX
-	JZ      next
+	MOVQ      SI, DI
+	MOVQ      $0x00000010, R8
+	CMPQ      DI, R8
+	CMOVQGT   R8, DI
+	MOVQ      $0x0000ffff, R8
+	BZHIQ     DI, R8, R8
+	KMOVW     R8, K1
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (DX), K1, Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   Z0, (AX)
+	MOVQ      arrays+40(FP), DI
+	MOVQ      AX, R8
+	MOVQ      BX, R9
+	TESTQ     DI, DI
+	JZ        next
 
 array:
-	VMULPS  256(DI), Z0, Z1
-	VMOVUPS Z1, 256(SI)
-	ADDQ    $0x00000100, SI
-	ADDQ    $0x00000100, DI
-	DECQ    BX
+	VMULPS  256(R9), Z0, Z1
+	VMOVUPS Z1, 256(R8)
+	ADDQ    $0x00000100, R8
+	ADDQ    $0x00000100, R9
+	DECQ    DI
 	JNZ     array
 
 next:
 	ADDQ $0x00000040, AX
 	ADDQ $0x00000040, CX
-	SUBQ $0x00000010, DX
+	ADDQ $0x00000040, DX
+	ADDQ $0x00000040, BX
+	SUBQ $0x00000010, SI
 	JG   loop
 	VZEROUPPER
 	RET

@@ -1,5 +1,7 @@
 package simd
 
+import "slices"
+
 // edgeChunk is the number of edges that are held transported: 64 times 5 rows
 // for order 2, which stay in the first-level cache.
 const edgeChunk = 64
@@ -13,6 +15,7 @@ type edgeScratch struct {
 	in           [2 * MaxOrder][edgeChunk]float32
 	out          [2*MaxOrder + 1][edgeChunk]float32
 	coefficients [2][2*MaxOrder + 1][edgeChunk]float32
+	head         [edgeChunk]float32
 	part         [2]int64 // of a long ring
 	steps        [(MaxOrder + 1) * (MaxOrder + 1)]passStep
 }
@@ -128,24 +131,29 @@ func (v *vector) transport(w *edgeScratch, plan *Moments, rings *Rings[float32],
 	v.rotate[plan.In](&w.z[0], &f.Data[channel], 4*f.Stride, 4*plan.Channels, &neighbors[0], &w.in[0][0], c.edges(), len(neighbors))
 }
 
-// weights fills the coefficients for count sets from set on: w_s(e), or
-// a[e, h] w_s(e).
-func (v *vector) weights(w *edgeScratch, plan *Moments, rings *Rings[float32], c chunk, a []float32, heads, set, count int) {
-	from := int(c.edge()-rings.Offsets[0])*rings.Sets + set
-	n := c.edges()
-	weights := rings.Weights[from : from+(n-1)*rings.Sets+count]
+// ones is the coefficients of a dot.
+var ones = slices.Repeat([]float32{1}, edgeChunk)
+
+// headCoefficients is a[e, h] for the edges of a chunk, which a begins with.
+func (w *edgeScratch) headCoefficients(a []float32, h, heads int) []float32 {
+	if heads == 1 {
+		return a
+	}
+	n := len(a) / heads
+	for e := range n {
+		w.head[e] = a[e*heads+h]
+	}
+	return w.head[:n]
+}
+
+// weights fills the coefficients a_e w_s(e), alone and times cos mθ and sin mθ,
+// for count sets from set on.
+func (v *vector) weights(w *edgeScratch, plan *Moments, rings *Rings[float32], c chunk, a []float32, set, count int) {
+	n, run := c.edges(), rings.Edges()
+	_ = a[n-1]
 	for i := range count {
-		to := w.coefficients[i][0][:n]
-		if a == nil {
-			for e := range to {
-				to[e] = weights[e*rings.Sets+i]
-			}
-		} else {
-			for e := range to {
-				to[e] = a[e*heads] * weights[e*rings.Sets+i]
-			}
-		}
-		v.weigh(&to[0], &w.out[0][0], n, 2*plan.Out)
+		weights := rings.Weights[(set+i)*run+int(c.edge()-rings.Offsets[0]):][:n]
+		v.weigh(&w.coefficients[i][0][0], &a[0], &weights[0], &w.out[0][0], n, 2*plan.Out)
 	}
 }
 
@@ -172,7 +180,7 @@ func (v *vector) EdgeDot(logits []float32, u Rows[float32], plan *Moments, rings
 				}
 				for set := 0; set < rings.Sets; set += v.sets {
 					count := min(v.sets, rings.Sets-set)
-					v.weights(w, plan, rings, c, nil, heads, set, count)
+					v.weights(w, plan, rings, c, ones, set, count)
 					for i := range steps {
 						s := &steps[i]
 						row := c.vertex*u.Stride + s.start + (h*rings.Sets+set)*s.unit + channel
@@ -215,9 +223,10 @@ func (v *vector) EdgeAggregate(m Rows[float32], a []float32, plan *Moments, ring
 		for channel := 0; channel < plan.Channels; channel += Lanes {
 			v.transport(w, plan, rings, c, channel)
 			for h := range heads {
+				alpha := w.headCoefficients(coefficients, h, heads)
 				for set := 0; set < rings.Sets; set += v.sets {
 					count := min(v.sets, rings.Sets-set)
-					v.weights(w, plan, rings, c, coefficients[h:], heads, set, count)
+					v.weights(w, plan, rings, c, alpha, set, count)
 					for i := range steps {
 						s := &steps[i]
 						row := c.vertex*m.Stride + s.start + (h*rings.Sets+set)*s.unit + channel
@@ -258,19 +267,19 @@ func visitUndirected(plan *Moments, rings *Rings[float32], heads int, c chunk, b
 }
 
 func addUndirectedDots(logits []float32, u Rows[float32], plan *Moments, rings *Rings[float32], heads int, c chunk) {
-	weights := rings.Weights[int(c.edge()-rings.Offsets[0])*rings.Sets:]
+	first := int(c.edge() - rings.Offsets[0])
 	visitUndirected(plan, rings, heads, c, func(m [Lanes]float32, vertex, edge, head, set, at int) {
 		for l, x := range u.Data[vertex*u.Stride+at:][:Lanes] {
-			logits[edge*heads+head] += weights[edge*rings.Sets+set] * x * m[l]
+			logits[edge*heads+head] += rings.weight(set, first+edge) * x * m[l]
 		}
 	})
 }
 
 func addUndirectedMoments(to Rows[float32], a []float32, plan *Moments, rings *Rings[float32], heads int, c chunk) {
-	weights := rings.Weights[int(c.edge()-rings.Offsets[0])*rings.Sets:]
+	first := int(c.edge() - rings.Offsets[0])
 	visitUndirected(plan, rings, heads, c, func(m [Lanes]float32, vertex, edge, head, set, at int) {
 		for l, x := range m {
-			to.Data[vertex*to.Stride+at+l] += a[edge*heads+head] * weights[edge*rings.Sets+set] * x
+			to.Data[vertex*to.Stride+at+l] += a[edge*heads+head] * rings.weight(set, first+edge) * x
 		}
 	})
 }

@@ -1,17 +1,14 @@
 package simd
 
-const (
-	// softmaxTerms is how many logits are gathered at a time.
-	softmaxTerms = 1024
-	// shortSoftmax reads and writes whole registers, from the first term on.
-	softmaxPadding = Lanes
-)
+// softmaxTerms is how many logits are gathered at a time.
+const softmaxTerms = 1024
 
-// softmaxScratch is the logits of some rings and their coefficients. They are
-// kept apart so that no load has to wait for the store of the ring before,
+// softmaxScratch is the logits of some rings and their coefficients, with room
+// behind them for the whole register that shortSoftmax reads and writes. They
+// are kept apart so that no load has to wait for the store of the ring before,
 // which covers part of the same cache line.
 type softmaxScratch struct {
-	logits, alpha [softmaxTerms + softmaxPadding]float32
+	logits, alpha [softmaxTerms + Lanes]float32
 }
 
 // Softmax: see [Kernels].

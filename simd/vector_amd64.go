@@ -30,7 +30,7 @@ type vector struct {
 	regular, polynomials []circleFunction // by order
 
 	phases   func(in, out, cosTheta, sinTheta, cosG, sinG *float32, n, order int)
-	weigh    func(to, out *float32, n, arrays int)
+	weigh    func(to, a, w, out *float32, n, arrays int)
 	rotate   []rotateFunction // by order
 	passes   []pass           // the longest first
 	sumLanes func(to *float32, step int, dots *float32, n int)

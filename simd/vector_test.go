@@ -473,7 +473,7 @@ func checkEdges(t *testing.T, kernels Kernels32, random *rand.Rand, plan *Moment
 			local := int(e - narrow.Offsets[0])
 			for h := range heads {
 				for s := range sets {
-					bound = max(bound, scale[local]*math.Abs(float64(a.Data[local*heads+h])*wide.Weights[local*sets+s]))
+					bound = max(bound, scale[local]*math.Abs(float64(a.Data[local*heads+h])*wide.weight(s, local)))
 				}
 			}
 		}
@@ -494,7 +494,7 @@ func checkEdges(t *testing.T, kernels Kernels32, random *rand.Rand, plan *Moment
 		}
 		weight := 0.0
 		for s := range sets {
-			weight = max(weight, math.Abs(wide.Weights[e*sets+s]))
+			weight = max(weight, math.Abs(wide.weight(s, e)))
 		}
 		return (roundings(0) + float64(plan.TotalRows()*sets) + 8) * epsilon * bound * scale[e] * weight
 	})

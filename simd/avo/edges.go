@@ -92,13 +92,16 @@ func (s isa) turn(x, y, c, sin reg.VecVirtual) {
 }
 
 func (s isa) weigh() {
-	s.function("weigh", "(to, out *float32, n, arrays int)",
-		"computes to[j] = to[0]·out[j] for the arrays j = 1 … arrays and n edges, rounded",
-		"up to whole registers. Arrays have 64 entries.")
-	to, out, n := argument("to"), argument("out"), argument("n")
+	s.function("weigh", "(to, a, w, out *float32, n, arrays int)",
+		"computes to[0] = a·w and to[j] = to[0]·out[j] for the arrays j = 1 … arrays and n",
+		"edges. The arrays of to and out have 64 entries, of which whole registers are",
+		"used.")
+	to, given, w, out, n := argument("to"), argument("a"), argument("w"), argument("out"), argument("n")
 	Label("loop")
-	a := s.vector()
-	VMOVUPS(Mem{Base: to}, a)
+	p := s.first(n)
+	a := p.load(Mem{Base: given})
+	VMULPS(p.load(Mem{Base: w}), a, a)
+	VMOVUPS(a, Mem{Base: to})
 	left, at, from := argument("arrays"), GP64(), GP64()
 	MOVQ(to, at)
 	MOVQ(out, from)
@@ -113,8 +116,9 @@ func (s isa) weigh() {
 	DECQ(left)
 	JNZ(LabelRef("array"))
 	Label("next")
-	ADDQ(U32(s.bytes), to)
-	ADDQ(U32(s.bytes), out)
+	for _, p := range []reg.GPVirtual{to, given, w, out} {
+		ADDQ(U32(s.bytes), p)
+	}
 	SUBQ(U32(s.lanes()), n)
 	JG(LabelRef("loop"))
 	done()
