@@ -2399,7 +2399,7 @@ TEXT ·rotate0AVX512(SB), NOSPLIT, $0-64
 	LEAQ -1(DI), DI
 
 edge:
-	LEAQ       12(R8), R9
+	LEAQ       32(R8), R9
 	CMPQ       R9, DI
 	CMOVQGT    DI, R9
 	MOVLQSX    (BX)(R9*4), R9
@@ -2433,7 +2433,7 @@ TEXT ·rotate1AVX512(SB), NOSPLIT, $0-64
 	LEAQ -1(R9), R9
 
 edge:
-	LEAQ         12(R10), R11
+	LEAQ         32(R10), R11
 	CMPQ         R11, R9
 	CMOVQGT      R9, R11
 	MOVLQSX      (SI)(R11*4), R11
@@ -2484,7 +2484,7 @@ TEXT ·rotate2AVX512(SB), NOSPLIT, $0-64
 	LEAQ -1(R9), R9
 
 edge:
-	LEAQ         12(R10), R11
+	LEAQ         32(R10), R11
 	CMPQ         R11, R9
 	CMOVQGT      R9, R11
 	MOVLQSX      (SI)(R11*4), R11
@@ -2552,7 +2552,7 @@ TEXT ·rotate3AVX512(SB), NOSPLIT, $0-64
 	LEAQ -1(R9), R9
 
 edge:
-	LEAQ         12(R10), R11
+	LEAQ         32(R10), R11
 	CMPQ         R11, R9
 	CMOVQGT      R9, R11
 	MOVLQSX      (SI)(R11*4), R11
@@ -2637,7 +2637,7 @@ TEXT ·rotate4AVX512(SB), NOSPLIT, $0-64
 	LEAQ -1(R9), R9
 
 edge:
-	LEAQ         12(R10), R11
+	LEAQ         32(R10), R11
 	CMPQ         R11, R9
 	CMOVQGT      R9, R11
 	MOVLQSX      (SI)(R11*4), R11

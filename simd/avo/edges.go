@@ -132,7 +132,7 @@ func (s isa) rotate(order int) {
 		"entries, and those ahead of e are fetched into the cache.")
 	z, f, step, rowStep := argument("z"), argument("f"), argument("step"), argument("rowStep")
 	neighbors, in, n, known := argument("neighbors"), argument("in"), argument("n"), argument("known")
-	const ahead = 12
+	const ahead = 32
 	e, last, q := GP64(), GP64(), GP64()
 	XORQ(e, e)
 	LEAQ(Mem{Base: known, Disp: -1}, last)
