@@ -79,19 +79,30 @@ func (v *vector) product(c, a Rows[float32], b *Panel[float32], first, last, row
 	}
 	width := (last - first) * Lanes
 	_, _, _ = a.Row(rows-1, b.K), c.Row(rows-1, width), addend.Row(rows-1, width)
+	// So many rows of a stay in the second-level cache while the strips pass.
+	block := max(productBlock/max(b.K, 1)/v.products[0].rows, 1) * v.products[0].rows
 	most := len(v.products[0].strips)
-	for strip := first; strip < last; strip += most {
-		strips := min(most, last-strip)
-		column := (strip - first) * Lanes
-		data := at(b.Data, strip*b.K*Lanes)
-		row := 0
-		for _, tile := range v.products {
-			for groups := (rows - row) / tile.rows; groups > 0; groups = (rows - row) / tile.rows {
-				groups = min(groups, 1+maxTileWork/(tile.rows*strips*Lanes*(b.K+1)))
-				tile.strips[strips-1](&c.Data[row*c.Stride+column], 4*c.Stride, at(a.Data, row*a.Stride), 4*a.Stride,
-					data, b.K, groups, &addend.Data[row*addend.Stride+column], 4*addend.Stride, floor)
-				row += groups * tile.rows
-			}
+	for begin := 0; begin < rows; begin += block {
+		end := min(begin+block, rows)
+		for strip := first; strip < last; strip += most {
+			v.column(c, a, b, first, strip, min(most, last-strip), begin, end, addend, floor)
+		}
+	}
+}
+
+// productBlock is the number of entries of a block of the left operand.
+const productBlock = 1 << 16
+
+// column is the part of product in strips strips from strip on and the rows
+// [row, end).
+func (v *vector) column(c, a Rows[float32], b *Panel[float32], first, strip, strips, row, end int, addend Rows[float32], floor float32) {
+	column := (strip - first) * Lanes
+	for _, tile := range v.products {
+		for groups := (end - row) / tile.rows; groups > 0; groups = (end - row) / tile.rows {
+			groups = min(groups, 1+maxTileWork/(tile.rows*strips*Lanes*(b.K+1)))
+			tile.strips[strips-1](&c.Data[row*c.Stride+column], 4*c.Stride, at(a.Data, row*a.Stride), 4*a.Stride,
+				at(b.Data, strip*b.K*Lanes), b.K, groups, &addend.Data[row*addend.Stride+column], 4*addend.Stride, floor)
+			row += groups * tile.rows
 		}
 	}
 }
