@@ -96,7 +96,7 @@ func newEnvironment(options *C.eman_context_options) (*environment, error) {
 			return nil, err
 		}
 	}
-	chosen, err := chooseInstructionSet(C.eman_instruction_set(o.instructionSet))
+	kernels, err := chooseKernels(C.eman_instruction_set(o.instructionSet))
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +106,8 @@ func newEnvironment(options *C.eman_context_options) (*environment, error) {
 	}
 	return &environment{
 		Resources:      resources,
-		runner:         core.NewRunner[float32](simd.Generic[float32]{}, resources.Threads, resources.Memory),
-		instructionSet: chosen,
+		runner:         core.NewRunner[float32](kernels, resources.Threads, resources.Memory),
+		instructionSet: instructionSetOf(kernels),
 		log:            o.log,
 		logUser:        o.logUser,
 	}, nil
@@ -117,17 +117,31 @@ var instructionSetNames = map[C.eman_instruction_set]string{
 	C.EMAN_ISA_GENERIC: "generic", C.EMAN_ISA_AVX2: "avx2", C.EMAN_ISA_AVX512: "avx512", C.EMAN_ISA_NEON: "neon",
 }
 
-// chooseInstructionSet resolves AUTO and refuses what has no kernels.
-func chooseInstructionSet(wanted C.eman_instruction_set) (C.eman_instruction_set, error) {
-	switch wanted {
-	case C.EMAN_ISA_AUTO, C.EMAN_ISA_GENERIC:
-		return C.EMAN_ISA_GENERIC, nil
+// instructionSetOf is the number of a set of kernels.
+func instructionSetOf(kernels simd.Kernels32) C.eman_instruction_set {
+	for set, name := range instructionSetNames {
+		if name == kernels.Name() {
+			return set
+		}
+	}
+	return C.EMAN_ISA_AUTO
+}
+
+// chooseKernels resolves AUTO and refuses what this processor, operating system
+// or build does not have.
+func chooseKernels(wanted C.eman_instruction_set) (simd.Kernels32, error) {
+	if wanted == C.EMAN_ISA_AUTO {
+		return simd.Best(), nil
 	}
 	name, known := instructionSetNames[wanted]
 	if !known {
-		return 0, invalidArgument("options.instruction_set is %d, no known set", wanted)
+		return nil, invalidArgument("options.instruction_set is %d, no known set", wanted)
 	}
-	return 0, refuse(C.EMAN_E_UNSUPPORTED, "this build has no %s kernels", name)
+	kernels, err := simd.ByName(name)
+	if err != nil {
+		return nil, refuse(C.EMAN_E_UNSUPPORTED, "no %s kernels run here: the processor, its operating system or this build lacks them", name)
+	}
+	return kernels, nil
 }
 
 // report hands an internal fault, with its stack, to the context's log.
@@ -184,16 +198,12 @@ func emango_context_describe(context *C.eman_context, info *C.eman_context_info,
 //export emango_build_info
 func emango_build_info(text *C.char, capacity C.int64_t, length *C.int64_t, message *C.emango_error) C.eman_status {
 	return guard(message, func() error {
-		automatic, err := chooseInstructionSet(C.EMAN_ISA_AUTO)
-		if err != nil {
-			return err
-		}
 		info, err := json.Marshal(map[string]any{
 			"version":         C.EMAN_VERSION_STRING,
 			"abi_version":     C.EMAN_ABI_VERSION,
 			"go_version":      runtime.Version(),
 			"platform":        runtime.GOOS + "/" + runtime.GOARCH,
-			"instruction_set": instructionSetNames[automatic],
+			"instruction_set": simd.Best().Name(),
 			"threads":         runtime.GOMAXPROCS(0),
 		})
 		if err != nil {

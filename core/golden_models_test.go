@@ -51,7 +51,7 @@ func inputOf[T simd.Float](t testing.TB, spec Spec, m *goldenMesh) *Input[T] {
 }
 
 func newTestRunner[T simd.Float](threads int) *Runner[T] {
-	return NewRunner(simd.Kernels[T](simd.Generic[T]{}), parallel.New(threads), memory.NewBudget(0, nil))
+	return NewRunner(testKernels[T](), parallel.New(threads), memory.NewBudget(0, nil))
 }
 
 func logitsOf[T simd.Float](t testing.TB, m *Model[T], in *Input[T]) (logits []float64) {
@@ -122,7 +122,9 @@ func modelError[T simd.Float](t *testing.T, file npz.File, config AuthorsConfig,
 	return largestDifference(t, logitsOf(t, m, inputOf[T](t, m.Spec(), c.mesh)), file[c.array].Data)
 }
 
-func TestModelsAgainstTheAuthorsCode(t *testing.T) {
+func TestModelsAgainstTheAuthorsCode(t *testing.T) { eachSet(t, checkModels) }
+
+func checkModels(t *testing.T) {
 	for _, name := range []string{"RelTanEMAN", "EMAN", "RelTanGemCNN", "GemCNN"} {
 		file := npz.MustRead(t, "model_"+name+".npz")
 		control, boundary := loadGoldenMesh(t, "spotcontrol"), loadGoldenMesh(t, "gridopen_a")
@@ -137,7 +139,9 @@ func TestModelsAgainstTheAuthorsCode(t *testing.T) {
 	}
 }
 
-func TestVariantsAgainstTheAuthorsCode(t *testing.T) {
+func TestVariantsAgainstTheAuthorsCode(t *testing.T) { eachSet(t, checkVariants) }
+
+func checkVariants(t *testing.T) {
 	heads := DefaultAuthorsConfig("RelTanEMAN")
 	heads.Heads, heads.RegularNonLin = 2, true
 	additive := DefaultAuthorsConfig("RelTanGemCNN")

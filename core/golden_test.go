@@ -105,7 +105,7 @@ func runConvolution[T simd.Float](c *convolution[T], g *Graph[T], features []flo
 		*to = make([]T, sizes[i])
 	}
 	for begin := 0; begin < g.Vertices(); begin += blockVertices {
-		c.forward(simd.Generic[T]{}, w, g, x, out, begin, min(begin+blockVertices, g.Vertices()), coefficients)
+		c.forward(testKernels[T](), w, g, x, out, begin, min(begin+blockVertices, g.Vertices()), coefficients)
 	}
 	for _, a := range coefficients {
 		alpha = append(alpha, float64(a))
@@ -182,7 +182,9 @@ const (
 	bound32 = 2e-6
 )
 
-func TestLayersAgainstTheAuthorsCode(t *testing.T) {
+func TestLayersAgainstTheAuthorsCode(t *testing.T) { eachSet(t, checkLayers) }
+
+func checkLayers(t *testing.T) {
 	var layers []goldenLayer
 	readJSON(t, "layers.json", &layers)
 	var worst64, worst32 float64
@@ -217,7 +219,9 @@ func checkLayer[T simd.Float](t *testing.T, l goldenLayer, file npz.File, bound 
 	return max(worst, ofAlpha)
 }
 
-func TestRegularAgainstTheAuthorsCode(t *testing.T) {
+func TestRegularAgainstTheAuthorsCode(t *testing.T) { eachSet(t, checkRegular) }
+
+func checkRegular(t *testing.T) {
 	file := npz.MustRead(t, "regular_nonlin.npz")
 	cases := 0
 	for name, x := range file {
@@ -235,7 +239,7 @@ func TestRegularAgainstTheAuthorsCode(t *testing.T) {
 		}
 		narrow := toRows[float32](x.Data, of)
 		b := newActivation[float32](NonlinearityRegular, of, samples, nil)
-		b.apply(simd.Generic[float32]{}, narrow, x.Shape[0])
+		b.apply(kernels32, narrow, x.Shape[0])
 		if e := largestError(t, fromRows(narrow, of), file["y"+name[1:]].Data); e > bound32 {
 			t.Errorf("%s: relative error %g in float32", name, e)
 		}

@@ -1,10 +1,6 @@
 package core
 
-import (
-	"slices"
-
-	"libeman/simd"
-)
+import "libeman/simd"
 
 // Radial is how an edge's length becomes a place x in [0, 1] between the knots
 // of the radial rings (authors' code; the paper's kernels do not see lengths).
@@ -19,7 +15,7 @@ const (
 	RadialLocal Radial = "local"
 )
 
-// ringWeights fills weights [edges, rings] for the vertices [begin, end): the
+// ringWeights fills weights [rings, edges] for the vertices [begin, end): the
 // hat functions of rings equidistant knots on [0, 1] at x. They sum to 1; a
 // single ring has the weight 1.
 func (g *Graph[T]) ringWeights(weights []T, begin, end, rings int, radial Radial) {
@@ -29,33 +25,42 @@ func (g *Graph[T]) ringWeights(weights []T, begin, end, rings int, radial Radial
 		}
 		return
 	}
-	next := 0
+	edges := len(weights) / rings
+	first := g.Offsets[begin]
+	if radial != RadialLocal {
+		hats(weights, g.Radius[first:g.Offsets[end]], 1, rings, 0, edges)
+		return
+	}
 	for p := begin; p < end; p++ {
 		radii := g.Radius[g.Offsets[p]:g.Offsets[p+1]]
-		unit := T(1)
-		if radial == RadialLocal {
-			unit = 2 * mean(radii)
-		}
-		for _, radius := range radii {
-			hats(weights[next:][:rings], radius, unit)
-			next += rings
-		}
+		hats(weights, radii, 2*mean(radii), rings, int(g.Offsets[p]-first), edges)
 	}
 }
 
-// hats sets the weights of the knots around x = min(1, radius/unit), or 0
-// where the unit is 0.
-func hats[T simd.Float](weights []T, radius, unit T) {
-	clear(weights)
-	x := T(0)
-	if unit > 0 {
-		x = min(1, radius/unit)
+// hats sets the weights of the edges from at on: those of the knots around x =
+// min(1, radius/unit).
+func hats[T simd.Float](weights, radii []T, unit T, rings, at, edges int) {
+	if unit == 0 { // the mean of a ring whose lengths all are 0
+		unit = 1
 	}
-	intervals := len(weights) - 1
-	place := x * T(intervals)
-	knot := min(int(place), intervals-1)
-	weights[knot+1] = place - T(knot)
-	weights[knot] = 1 - weights[knot+1]
+	if rings == 2 {
+		near, far := weights[at:][:len(radii)], weights[edges+at:][:len(radii)]
+		for e, radius := range radii {
+			x := min(1, radius/unit)
+			near[e], far[e] = 1-x, x
+		}
+		return
+	}
+	for ring := range rings {
+		clear(weights[ring*edges+at:][:len(radii)])
+	}
+	intervals := rings - 1
+	for e, radius := range radii {
+		place := min(1, radius/unit) * T(intervals)
+		knot := min(int(place), intervals-1)
+		weights[(knot+1)*edges+at+e] = place - T(knot)
+		weights[knot*edges+at+e] = 1 - (place - T(knot))
+	}
 }
 
 // mean is the mean of the values, summed in float64; 0 for none.
@@ -70,17 +75,18 @@ func mean[T simd.Float](values []T) T {
 	return T(sum / float64(len(values)))
 }
 
-// pairWeights replaces weights [edges, rings] by products [edges,
-// rings(rings+1)/2]: w_r w_r' for r ≤ r' (pairIndex), what a query that is
-// weighted like the key makes of the logits (authors' code).
+// pairWeights replaces weights [rings, edges] by products [rings(rings+1)/2,
+// edges]: w_r w_r' for r ≤ r', what a query that is weighted like the key makes
+// of the logits (authors' code).
 func pairWeights[T simd.Float](pairs, weights []T, rings int) {
-	next := 0
-	for edge := range slices.Chunk(weights, rings) {
-		for r := range rings {
-			for s := r; s < rings; s++ {
-				pairs[next] = edge[r] * edge[s]
-				next++
+	edges := len(weights) / rings
+	for r := range rings {
+		for s := r; s < rings; s++ {
+			product, other := pairs[:edges], weights[s*edges:]
+			for e, weight := range weights[r*edges:][:edges] {
+				product[e] = weight * other[e]
 			}
+			pairs = pairs[edges:]
 		}
 	}
 }

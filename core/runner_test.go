@@ -70,7 +70,9 @@ func everything(r *Runner[float32], m *Model[float32], in *Input[float32]) (bits
 	return bits, err
 }
 
-func TestSameBitsForAnyNumberOfThreads(t *testing.T) {
+func TestSameBitsForAnyNumberOfThreads(t *testing.T) { eachSet(t, checkThreads) }
+
+func checkThreads(t *testing.T) {
 	for task, vertices := range map[Task]int{TaskSegmentation: 600, TaskClassification: 2*poolRows + 100} {
 		in := testInput[float32](t, vertices)
 		m := testModel[float32](t, func(s *Spec) {
@@ -289,7 +291,7 @@ func TestMemoryIsCountedLimitedAndGivenBack(t *testing.T) {
 	m, in := testModel[float32](t, nil), testInput[float32](t, 2000)
 	labels := make([]int32, 2000)
 	budget := memory.NewBudget(0, nil)
-	r := NewRunner[float32](simd.Generic[float32]{}, parallel.New(2), budget)
+	r := NewRunner[float32](kernels32, parallel.New(2), budget)
 	if err := r.Predict(m, in, nil, labels); err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +310,7 @@ func TestMemoryIsCountedLimitedAndGivenBack(t *testing.T) {
 	if used, _, _ := budget.Usage(); used != 0 {
 		t.Errorf("%d bytes after Trim", used)
 	}
-	small := NewRunner[float32](simd.Generic[float32]{}, nil, memory.NewBudget(peak/8, nil))
+	small := NewRunner[float32](kernels32, nil, memory.NewBudget(peak/8, nil))
 	if err := small.Predict(m, in, nil, labels); !errors.Is(err, memory.ErrOutOfMemory) {
 		t.Errorf("with an eighth of the memory: %v", err)
 	}
@@ -381,7 +383,7 @@ func ExampleRunner() {
 	if err != nil {
 		panic(err)
 	}
-	runner := NewRunner[float32](simd.Generic[float32]{}, nil, budget)
+	runner := NewRunner[float32](kernels32, nil, budget)
 	labels := make([]int32, 3)
 	in := &Input[float32]{Graph: graph, Features: RelTanFeatures([]float64{1, 0, 1, 0, 1, 0})}
 	if err := runner.Predict(model, in, nil, labels); err != nil {

@@ -19,8 +19,8 @@ const (
 // scratch is the memory that one thread needs for one block of vertices.
 type scratch[T simd.Float] struct {
 	moments      []T // U_p, then M_p, of a block's vertices; a block's spirals
-	weights      []T // [edges of the block, rings]
-	pairs        []T // [edges of the block, pairs of rings]
+	weights      []T // [rings, edges of the block]
+	pairs        []T // [pairs of rings, edges of the block]
 	coefficients []T // [edges of the block, heads]
 	self         []T // [vertices of the block, heads]
 	selfRows     []T // the vertices' own features, once for each head

@@ -117,14 +117,13 @@ func (Generic[T]) EdgeDot(logits []T, u Rows[T], plan *Moments, rings *Rings[T],
 		row := u.Data[i*u.Stride:]
 		for e := rings.Offsets[i]; e < rings.Offsets[i+1]; e++ {
 			out := logits[int(e-first)*heads:][:heads]
-			weights := rings.Weights[int(e-first)*rings.Sets:]
 			clear(out)
 			visit(plan, rings, e, heads, func(m [Lanes]T, head, set, at int) {
 				var dot T
 				for l, u := range row[at:][:Lanes] {
 					dot += u * m[l]
 				}
-				out[head] += weights[set] * dot
+				out[head] += rings.weight(set, int(e-first)) * dot
 			})
 		}
 	}
@@ -138,9 +137,8 @@ func (Generic[T]) EdgeAggregate(m Rows[T], a []T, plan *Moments, rings *Rings[T]
 		clear(row)
 		for e := rings.Offsets[i]; e < rings.Offsets[i+1]; e++ {
 			coefficients := a[int(e-first)*heads:]
-			weights := rings.Weights[int(e-first)*rings.Sets:]
 			visit(plan, rings, e, heads, func(m [Lanes]T, head, set, at int) {
-				scale := coefficients[head] * weights[set]
+				scale := coefficients[head] * rings.weight(set, int(e-first))
 				for l := range m {
 					row[at+l] += scale * m[l]
 				}

@@ -327,14 +327,3 @@ func TestPanelsAreAlignedAndPacked(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkMultiply(b *testing.B) {
-	const rows, k, n = 48, 608, 80
-	panel := NewPanel[float32](k, n)
-	a := Rows[float32]{make([]float32, rows*k), k}
-	c := Rows[float32]{make([]float32, rows*n), n}
-	for b.Loop() {
-		Generic[float32]{}.Multiply(c, a, panel, rows, false)
-	}
-	b.ReportMetric(2*rows*k*n*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-}

@@ -3,7 +3,7 @@ package simd
 // Rings is a run of consecutive vertices p together with their directed edges
 // e = (p ← q). Edge arrays belong to the whole mesh and are indexed by e in
 // [Offsets[0], Offsets[n]); Weights, and the logits and coefficients of the
-// kernels, belong to the run and are indexed by e - Offsets[0].
+// kernels, belong to the run and begin with the edge Offsets[0].
 type Rings[T Float] struct {
 	Offsets   []int64 // n+1: the ring of vertex i is [Offsets[i], Offsets[i+1])
 	Neighbors []int32 // q
@@ -15,14 +15,17 @@ type Rings[T Float] struct {
 	// The features of all vertices of the mesh; row q is f_q.
 	Features Rows[T]
 
-	// The weights w_s(e), [edges, Sets]: how much an edge counts in each of
-	// several radial sets, whose moments are kept apart.
+	// The weights w_s(e), [Sets, edges of the run]: how much an edge counts in
+	// each of several radial sets, whose moments are kept apart.
 	Weights []T
 	Sets    int
 }
 
 // Vertices is the number of vertices of the run.
 func (r *Rings[T]) Vertices() int { return len(r.Offsets) - 1 }
+
+// weight is w_s of edge i of the run.
+func (r *Rings[T]) weight(set, i int) T { return r.Weights[set*r.Edges()+i] }
 
 // Edges is the number of edges of the run.
 func (r *Rings[T]) Edges() int { return int(r.Offsets[len(r.Offsets)-1] - r.Offsets[0]) }

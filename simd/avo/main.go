@@ -1,0 +1,51 @@
+// Command avo writes the amd64 assembly of package simd, one file for each
+// instruction set. It is a module of its own, so that the library does not
+// depend on the generator; `go generate ./simd` runs it.
+//
+// Every kernel is written once, for a width: AVX-512 has 32 registers of 16
+// numbers, AVX2 with FMA 16 of 8. A strip of a panel, or the Lanes = 16
+// channels of a row, is one of the former or two of the latter.
+package main
+
+import (
+	"flag"
+
+	"github.com/mmcloughlin/avo/build"
+)
+
+// edges is the number of edges whose phases, coefficients and transported
+// features are held at a time: edgeChunk of package simd.
+const edges = 64
+
+// Bytes between the arrays of such a chunk, and between the transported
+// features of two edges: 2·MaxOrder+1 rows of Lanes float32.
+const (
+	arrayBytes = 4 * edges
+	edgeBytes  = 9 * rowBytes
+	rowBytes   = 64
+	// coefficientBytes is what lies between the coefficients of two sets: 1,
+	// and cosine and sine for each order up to MaxOrder.
+	coefficientBytes = 9 * arrayBytes
+)
+
+func main() {
+	name := flag.String("isa", "avx512", "instruction set: avx2 or avx512")
+	out := flag.String("o", "", "assembly file")
+	stubs := flag.String("s", "", "file of the Go declarations")
+	table := flag.String("t", "", "file of the table of the functions")
+	flag.Parse()
+	set := map[string]isa{"avx2": avx2, "avx512": avx512}[*name]
+
+	build.ConstraintExpr("amd64")
+	set.products()
+	set.elementwise()
+	set.exponentials()
+	set.circles()
+	set.edgeKernels()
+
+	flag.Set("out", *out)
+	flag.Set("stubs", *stubs)
+	flag.Set("pkg", "simd")
+	set.writeTable(*table)
+	build.Generate()
+}

@@ -1,0 +1,31 @@
+package simd
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrUnsupported is what a request for kernels that this processor, operating
+// system or build does not have matches (errors.Is).
+var ErrUnsupported = errors.New("unsupported instruction set")
+
+// Available lists the kernels that run here, the fastest first. The last is
+// Generic.
+func Available() []Kernels32 { return available }
+
+// available is found once, at the start.
+var available = append(detect(), Kernels32(Generic[float32]{}))
+
+// Best is the fastest kernels that run here.
+func Best() Kernels32 { return available[0] }
+
+// ByName is the kernels of an instruction set: "generic", "avx2", "avx512" or
+// "neon".
+func ByName(name string) (Kernels32, error) {
+	for _, k := range available {
+		if k.Name() == name {
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %q", ErrUnsupported, name)
+}

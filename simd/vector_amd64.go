@@ -1,0 +1,218 @@
+package simd
+
+//go:generate go run -C avo . -isa avx512 -o ../avx512_amd64.s -s ../avx512_amd64.go -t ../avx512_table_amd64.go
+//go:generate go run -C avo . -isa avx2 -o ../avx2_amd64.s -s ../avx2_amd64.go -t ../avx2_table_amd64.go
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+)
+
+// vector is the kernels of an instruction set: the loops over tiles, chunks
+// of edges and rows around its assembly. The declarations of the functions say
+// what each computes; steps are in bytes.
+type vector struct {
+	name  string
+	lanes int // of a register
+	sets  int // that a pass over edges treats at once
+
+	products             []productTile // the tallest first
+	add                  func(c, a *float32, n int)
+	rectify              func(x *float32, n int)
+	shift                func(x *float32, n int, first, second float32)
+	expm1                func(x *float32, n int)
+	rowMax               func(x *float32, n int) float32
+	sumExp               func(x *float32, n int, shift float32) float32
+	softmax              func(x *float32, n int, scale float32)
+	shortSoftmax         func(to, x *float32, n int, scale float32)
+	gate                 func(re, im, a, b *float32, n int)
+	regular, polynomials []circleFunction // by order
+
+	phases   func(in, out, cosTheta, sinTheta, cosG, sinG *float32, n, order int)
+	weigh    func(to, a, w, out *float32, n, arrays int)
+	rotate   []rotateFunction // by order
+	passes   []pass           // the longest first
+	sumLanes func(to *float32, step int, dots *float32, n int)
+}
+
+// productTile is the products for one height of tiles, by the number of
+// strips less one.
+type productTile struct {
+	rows   int
+	strips []productFunction
+}
+
+type productFunction func(c *float32, cStep int, a *float32, aStep int, b *float32, k, groups int, addend *float32, addendStep int, floor float32)
+
+type circleFunction func(x *float32, rowStep int, basis *float32, sampleStep, samples int, bound, scale float32)
+
+var _ Kernels32 = (*vector)(nil)
+
+func (v *vector) Name() string { return v.name }
+
+// vectorScratch is the memory of a call: what is handed to a function through
+// a variable cannot be on a stack. An object of this size begins at a page, so
+// its arrays are aligned.
+type vectorScratch struct {
+	edgeScratch
+	headScratch
+	softmaxScratch
+}
+
+var vectorScratches = sync.Pool{New: func() any { return new(vectorScratch) }}
+
+// at is the address of entry i, which may lie behind the last.
+func at[E any](x []E, i int) *E {
+	if i == len(x) {
+		return unsafe.SliceData(x)
+	}
+	return &x[i]
+}
+
+// product computes c = max(floor, a·b + addend) for the strips [first, last)
+// of b, whose columns c and addend begin with. addend is a row for all rows
+// if its stride is 0.
+func (v *vector) product(c, a Rows[float32], b *Panel[float32], first, last, rows int, addend Rows[float32], floor float32) {
+	if rows == 0 || first == last {
+		return
+	}
+	width := (last - first) * Lanes
+	_, _, _ = a.Row(rows-1, b.K), c.Row(rows-1, width), addend.Row(rows-1, width)
+	// So many rows of a stay in the second-level cache while the strips pass.
+	block := max(productBlock/max(b.K, 1)/v.products[0].rows, 1) * v.products[0].rows
+	most := len(v.products[0].strips)
+	for begin := 0; begin < rows; begin += block {
+		end := min(begin+block, rows)
+		for strip := first; strip < last; strip += most {
+			v.column(c, a, b, first, strip, min(most, last-strip), begin, end, addend, floor)
+		}
+	}
+}
+
+// productBlock is the number of entries of a block of the left operand.
+const productBlock = 1 << 16
+
+// column is the part of product in strips strips from strip on and the rows
+// [row, end).
+func (v *vector) column(c, a Rows[float32], b *Panel[float32], first, strip, strips, row, end int, addend Rows[float32], floor float32) {
+	column := (strip - first) * Lanes
+	for _, tile := range v.products {
+		for groups := (end - row) / tile.rows; groups > 0; groups = (end - row) / tile.rows {
+			groups = min(groups, 1+maxTileWork/(tile.rows*strips*Lanes*(b.K+1)))
+			tile.strips[strips-1](&c.Data[row*c.Stride+column], 4*c.Stride, at(a.Data, row*a.Stride), 4*a.Stride,
+				at(b.Data, strip*b.K*Lanes), b.K, groups, &addend.Data[row*addend.Stride+column], 4*addend.Stride, floor)
+			row += groups * tile.rows
+		}
+	}
+}
+
+// maxTileWork is about how many multiply-adds one call does: assembly cannot
+// be interrupted, and the garbage collector waits for it. 2^21 take some 20 µs.
+const maxTileWork = 1 << 21
+
+var (
+	noFloor = float32(math.Inf(-1))
+	// zeros is the addend of a plain product; its stride is 0.
+	zeros = make([]float32, 1<<10)
+)
+
+// Multiply: see [Kernels].
+func (v *vector) Multiply(c, a Rows[float32], b *Panel[float32], rows int, accumulate bool) {
+	if accumulate {
+		v.product(c, a, b, 0, b.N/Lanes, rows, c, noFloor)
+		return
+	}
+	const most = 1 << 10 / Lanes
+	for first := 0; first < b.N/Lanes; first += most {
+		v.product(c.Columns(first*Lanes), a, b, first, min(first+most, b.N/Lanes), rows, Rows[float32]{Data: zeros}, noFloor)
+	}
+}
+
+// Dense: see [Kernels].
+func (v *vector) Dense(c, a Rows[float32], b *Panel[float32], bias []float32, rows int, f Activation) {
+	floor := noFloor
+	if f == ReLU {
+		floor = 0
+	}
+	v.product(c, a, b, 0, b.N/Lanes, rows, Rows[float32]{Data: bias}, floor)
+	if f != ELU || b.N == 0 {
+		return
+	}
+	for i := range rows {
+		v.expm1(&c.Row(i, b.N)[0], b.N)
+	}
+}
+
+// Add: see [Kernels].
+func (v *vector) Add(c, a Rows[float32], n, rows int) {
+	whole := n / Lanes * Lanes
+	for i := range rows {
+		sum, term := c.Row(i, n), a.Row(i, n)
+		if whole > 0 {
+			v.add(&sum[0], &term[0], whole)
+		}
+		for j := whole; j < n; j++ {
+			sum[j] += term[j]
+		}
+	}
+}
+
+// Rectify: see [Kernels].
+func (v *vector) Rectify(x Rows[float32], n, rows int) {
+	whole := n / Lanes * Lanes
+	for i := range rows {
+		row := x.Row(i, n)
+		if whole > 0 {
+			v.rectify(&row[0], whole)
+		}
+		for j := whole; j < n; j++ {
+			row[j] = max(row[j], 0)
+		}
+	}
+}
+
+// Regular: see [Kernels].
+func (v *vector) Regular(x Rows[float32], circle *Circle[float32], channels, rows int) {
+	if circle.Order >= len(v.regular) || circle.Order == 0 || channels%Lanes != 0 {
+		Generic[float32]{}.Regular(x, circle, channels, rows)
+		return
+	}
+	v.onCircle(v.regular[circle.Order], x, circle, channels, rows)
+}
+
+// Poly: see [Kernels].
+func (v *vector) Poly(x Rows[float32], circle *Circle[float32], channels, rows int) {
+	if circle.Order >= len(v.polynomials) || circle.Order == 0 || channels%Lanes != 0 {
+		Generic[float32]{}.Poly(x, circle, channels, rows)
+		return
+	}
+	v.onCircle(v.polynomials[circle.Order], x, circle, channels, rows)
+}
+
+func (v *vector) onCircle(f circleFunction, x Rows[float32], circle *Circle[float32], channels, rows int) {
+	bound := float32(math.Sqrt(float64(2*circle.Order + 1)))
+	scale := float32(math.Sqrt(float64(circle.Samples)))
+	_ = circle.Basis[(2*circle.Order+1)*circle.Samples-1]
+	for i := range rows {
+		row := x.Row(i, (2*circle.Order+1)*channels)
+		for c := 0; c < channels; c += Lanes {
+			f(&row[c], 4*channels, &circle.Basis[0], 4*circle.Samples, circle.Samples, bound, scale)
+		}
+	}
+}
+
+// Gate: see [Kernels].
+func (v *vector) Gate(x Rows[float32], a, b []float32, order, channels, rows int) {
+	if channels == 0 || channels%Lanes != 0 {
+		Generic[float32]{}.Gate(x, a, b, order, channels, rows)
+		return
+	}
+	for i := range rows {
+		row := x.Row(i, (2*order+1)*channels)
+		v.rectify(&row[0], channels)
+		for n := range order {
+			v.gate(&row[(2*n+1)*channels], &row[(2*n+2)*channels], &a[n*channels], &b[n*channels:][:channels][0], channels)
+		}
+	}
+}
