@@ -373,6 +373,79 @@ class mesh {
   detail::handle<eman_mesh, eman_mesh_free> handle_;
 };
 
+/// A network with its parameters, to be shared by any number of threads.
+class model {
+ public:
+  /// A network with random parameters; description is JSON (eman_model_create).
+  model(const context &c, const std::string &description, std::uint64_t seed = 0) {
+    eman_model *raw = nullptr;
+    detail::check(eman_model_create(c.get(), description.c_str(), seed, &raw));
+    handle_.reset(raw);
+  }
+
+  /// Reads a model file.
+  static model load(const context &c, const std::string &path) {
+    eman_model *raw = nullptr;
+    detail::check(eman_model_load(c.get(), path.c_str(), &raw));
+    return model(raw);
+  }
+
+  /// Writes a model file; at every moment it is the old or the new one.
+  void save(const std::string &path) const { detail::check(eman_model_save(get(), path.c_str())); }
+
+  /// The complete description, JSON.
+  std::string spec() const {
+    std::int64_t length = 0;
+    if (eman_model_spec(get(), nullptr, 0, &length) != EMAN_E_BUFFER_TOO_SMALL)
+      throw error(EMAN_E_INTERNAL, eman_last_error());
+    std::string text(static_cast<std::size_t>(length), '\0');
+    detail::check(eman_model_spec(get(), text.data(), length + 1, &length));
+    return text;
+  }
+
+  /// About how many bytes a prediction on a mesh of this size takes.
+  std::int64_t estimate(const mesh::counts_type &counts) const {
+    std::int64_t bytes = 0;
+    detail::check(eman_model_estimate(get(), counts.vertices, counts.edges, &bytes));
+    return bytes;
+  }
+
+  /// The label of each vertex, for segmentation.
+  std::vector<std::int32_t> predict(const mesh &m, const control &watch = {}) const {
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(m.counts().vertices));
+    predict(m, matrix<std::int32_t>(labels), watch);
+    return labels;
+  }
+  /// The label of the mesh, for classification.
+  std::int32_t classify(const mesh &m, const control &watch = {}) const {
+    std::int32_t label = 0;
+    predict(m, matrix<std::int32_t>(&label, 1, 1), watch);
+    return label;
+  }
+  /// Labels into an array of the caller's.
+  template <class T>
+  void predict(const mesh &m, const matrix<T> &labels, const control &watch = {}) const {
+    detail::watched_call call(watch);
+    const auto out = labels.mutable_view();
+    call.finish(eman_model_predict(get(), m.get(), call.get(), &out));
+  }
+
+  /// Log-probabilities into an array V×classes (1×classes for classification).
+  template <class T>
+  void logits(const mesh &m, const matrix<T> &out, const control &watch = {}) const {
+    detail::watched_call call(watch);
+    const auto view = out.mutable_view();
+    call.finish(eman_model_logits(get(), m.get(), call.get(), &view));
+  }
+
+  eman_model *get() const noexcept { return handle_.get(); }
+
+ private:
+  explicit model(eman_model *raw) : handle_(raw) {}
+
+  detail::handle<eman_model, eman_model_free> handle_;
+};
+
 /// A uniform rotation matrix, row by row, determined by the seed.
 inline std::vector<double> random_rotation(std::uint64_t seed) {
   std::vector<double> r(9);

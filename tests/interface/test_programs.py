@@ -38,6 +38,13 @@ def test_features_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
     assert result.returncode == 1 and "face 0: vertex index 1 is out of range [0, 1)" in result.stderr
 
 
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+def test_predict_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
+    program = compiled("predict.cpp", f"-std={standard}", "-Wconversion", "-Wshadow")
+    output = run(program, str(tmp_path / "model.safetensors"))
+    assert "900 labels, 0 different after a similarity, stopped by an exception: true" in output
+
+
 @pytest.mark.parametrize("source", ["hostile.c", "models.c"])
 def test_hostile_input(compiled, source: str) -> None:
     assert run(compiled(source)).endswith("0 failures\n")
