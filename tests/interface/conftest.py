@@ -28,8 +28,10 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, library: Path):
         if not any(f.startswith("-std") for f in flags):
             flags += ("-std=c++17" if path.suffix == ".cpp" else "-std=c11",)
         output = folder / (path.stem + "-" + str(abs(hash((source, flags, compiler)))))
-        command = [compiler or default, "-O1", "-g", "-pedantic", "-Wall", "-Wextra", "-Werror"]
-        command += [f"-I{ROOT / 'include'}", *flags, str(path), "-o", str(output), "-pthread", "-lm"]
+        options = [f for f in flags if f.startswith("-") and not f.startswith("-Wl")]
+        libraries = [f for f in flags if f not in options]
+        command = [compiler or default, "-O1", "-g", "-pedantic", "-Wall", "-Wextra", "-Werror", *options]
+        command += [f"-I{ROOT / 'include'}", str(path), "-o", str(output), "-pthread", "-lm", *libraries]
         if link:
             command += [f"-L{BUILD}", "-leman", f"-Wl,-rpath,{BUILD}"]
         subprocess.run(command, check=True)

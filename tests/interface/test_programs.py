@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from header import ROOT
+
 
 def run(program: Path, *arguments: str) -> str:
     result = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120)
@@ -48,6 +50,14 @@ def test_predict_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
 @pytest.mark.parametrize("source", ["hostile.c", "models.c"])
 def test_hostile_input(compiled, source: str) -> None:
     assert run(compiled(source)).endswith("0 failures\n")
+
+
+def test_faults_of_the_library_do_not_end_the_host(compiled, tmp_path: Path) -> None:
+    faulty = tmp_path / "libeman_faulty.so"
+    build = ["go", "build", "-buildmode=c-shared", "-tags", "emantest", "-o", str(faulty), "./capi"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    program = compiled("faults.c", str(faulty), f"-Wl,-rpath,{tmp_path}", link=False)
+    assert "150 faults survived" in run(program)
 
 
 def test_float_environment_of_the_host(compiled) -> None:
