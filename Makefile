@@ -84,7 +84,8 @@ lint: $(VENV)/stamp ## Formatting and static analysis
 
 test-go: ## Go tests, and once more under the race detector
 	go test ./...
-	go test -race -short ./geometry/... ./core/... ./simd/...
+	go test -race ./geometry/...
+	go test -race -run 'Threads|ManyCallers|Fault|Stops|Cancel' ./core
 
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
 	$(PY) -m pytest -q tests
@@ -98,6 +99,7 @@ test-python: library $(VENV)/stamp rendering ## The Python package
 bench: library $(VENV)/stamp ## Tables of time and memory, beside numpy in the same run
 	go test ./geometry ./simd ./core -run '^$$' -bench . -benchtime 200ms
 	$(PY) tests/bench/geometry.py
+	$(PY) tests/bench/networks.py
 
 # ------------------------------------------------------------------ installation
 
