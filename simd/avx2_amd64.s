@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func product6x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·product6x1AVX2(SB), NOSPLIT, $0-76
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
@@ -54,6 +54,7 @@ four:
 	VBROADCASTSS (R8)(AX*1), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
+	PREFETCHT0   4096(R9)
 	VMOVUPS      64(R9), Y12
 	VMOVUPS      96(R9), Y13
 	VBROADCASTSS 4(DI), Y14
@@ -74,6 +75,7 @@ four:
 	VBROADCASTSS 4(R8)(AX*1), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
+	PREFETCHT0   4160(R9)
 	VMOVUPS      128(R9), Y12
 	VMOVUPS      160(R9), Y13
 	VBROADCASTSS 8(DI), Y14
@@ -94,6 +96,7 @@ four:
 	VBROADCASTSS 8(R8)(AX*1), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
+	PREFETCHT0   4224(R9)
 	VMOVUPS      192(R9), Y12
 	VMOVUPS      224(R9), Y13
 	VBROADCASTSS 12(DI), Y14
@@ -114,6 +117,7 @@ four:
 	VBROADCASTSS 12(R8)(AX*1), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
+	PREFETCHT0   4288(R9)
 	ADDQ         $0x00000010, DI
 	ADDQ         $0x00000010, R8
 	ADDQ         $0x00000100, R9
@@ -215,7 +219,7 @@ sums:
 	RET
 
 // func product2x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·product2x1AVX2(SB), NOSPLIT, $0-76
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
@@ -243,6 +247,7 @@ four:
 	VBROADCASTSS (SI)(AX*1), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
+	PREFETCHT0   4096(DI)
 	VMOVUPS      64(DI), Y4
 	VMOVUPS      96(DI), Y5
 	VBROADCASTSS 4(SI), Y6
@@ -251,6 +256,7 @@ four:
 	VBROADCASTSS 4(SI)(AX*1), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
+	PREFETCHT0   4160(DI)
 	VMOVUPS      128(DI), Y4
 	VMOVUPS      160(DI), Y5
 	VBROADCASTSS 8(SI), Y6
@@ -259,6 +265,7 @@ four:
 	VBROADCASTSS 8(SI)(AX*1), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
+	PREFETCHT0   4224(DI)
 	VMOVUPS      192(DI), Y4
 	VMOVUPS      224(DI), Y5
 	VBROADCASTSS 12(SI), Y6
@@ -267,6 +274,7 @@ four:
 	VBROADCASTSS 12(SI)(AX*1), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
+	PREFETCHT0   4288(DI)
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x00000100, DI
 	SUBQ         $0x00000004, R8
@@ -318,7 +326,7 @@ sums:
 	RET
 
 // func product1x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·product1x1AVX2(SB), NOSPLIT, $0-76
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
@@ -341,21 +349,25 @@ four:
 	VBROADCASTSS (SI), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
+	PREFETCHT0   4096(DI)
 	VMOVUPS      64(DI), Y2
 	VMOVUPS      96(DI), Y3
 	VBROADCASTSS 4(SI), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
+	PREFETCHT0   4160(DI)
 	VMOVUPS      128(DI), Y2
 	VMOVUPS      160(DI), Y3
 	VBROADCASTSS 8(SI), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
+	PREFETCHT0   4224(DI)
 	VMOVUPS      192(DI), Y2
 	VMOVUPS      224(DI), Y3
 	VBROADCASTSS 12(SI), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
+	PREFETCHT0   4288(DI)
 	ADDQ         $0x00000010, SI
 	ADDQ         $0x00000100, DI
 	SUBQ         $0x00000004, R8
