@@ -36,7 +36,6 @@ type circle struct {
 	isa
 	order int
 	in    []reg.VecVirtual
-	s2    reg.VecVirtual // the square of s
 }
 
 func (s isa) circle(order int, name string, doc []string, prepare func(*circle) func(reg.VecVirtual)) {
@@ -90,7 +89,6 @@ func (s isa) circle(order int, name string, doc []string, prepare func(*circle) 
 	JNZ(LabelRef("sample"))
 	MOVQ(x, at)
 	for _, v := range out {
-		c.clearWhereZero(v)
 		VMOVUPS(v, Mem{Base: at})
 		ADDQ(step, at)
 	}
@@ -109,20 +107,24 @@ func (c *circle) relu() func(reg.VecVirtual) {
 
 // polynomial prepares f ↦ s P(f √N/s) / √N.
 func (c *circle) polynomial() func(reg.VecVirtual) {
-	c.s2 = c.vector()
-	VMULPS(c.in[0], c.in[0], c.s2)
+	s2 := c.vector()
+	VMULPS(c.in[0], c.in[0], s2)
 	for _, v := range c.in[1:] {
-		VFMADD231PS(v, v, c.s2)
+		VFMADD231PS(v, v, s2)
 	}
 	// f/s/U·√N = f·inverse, and U s/√N/2 = half.
 	root, inverse, half := c.vector(), c.vector(), c.vector()
-	VSQRTPS(c.s2, root)
+	VSQRTPS(s2, root)
 	bound := c.parameter("bound")
 	VMULPS(bound, root, root)
 	scale := c.parameter("scale")
 	VDIVPS(root, scale, inverse)
 	VDIVPS(scale, root, half)
 	VMULPS(c.constant(0.5), half, half)
+	// Where s = 0, 1/s is infinite and the result is 0.
+	for _, v := range append([]reg.VecVirtual{inverse}, c.in...) {
+		c.clearWhereZero(v, s2)
+	}
 	return func(f reg.VecVirtual) {
 		// s P(f)/√N = (f + U s/√N (c0 + c1 v + c2 v²))/2
 		v, sum := c.vector(), c.constant(-0.8203125)
@@ -135,21 +137,18 @@ func (c *circle) polynomial() func(reg.VecVirtual) {
 	}
 }
 
-// clearWhereZero clears the result of poly where s = 0, and 1/s infinite.
-func (c *circle) clearWhereZero(v reg.VecVirtual) {
-	if c.s2 == nil {
-		return
-	}
+// clearWhereZero clears v where s = 0.
+func (c *circle) clearWhereZero(v, s reg.VecVirtual) {
 	zero := c.vector()
 	c.zero(zero)
 	const notEqual = 4 // or NaN
 	if c.wide() {
 		k := K()
-		VCMPPS(U8(notEqual), zero, c.s2, k)
+		VCMPPS(U8(notEqual), zero, s, k)
 		VMOVAPS_Z(v, k, v)
 	} else {
 		mask := c.vector()
-		VCMPPS(U8(notEqual), zero, c.s2, mask)
+		VCMPPS(U8(notEqual), zero, s, mask)
 		VANDPS(mask, v, v)
 	}
 }

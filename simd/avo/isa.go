@@ -169,7 +169,7 @@ func (s isa) reduce(v reg.VecVirtual, combine func(a, b, to Op)) reg.VecVirtual 
 	y := YMM()
 	if s.wide() {
 		VEXTRACTF64X4(U8(1), v, y)
-		combine(y, v.(reg.VecVirtual).AsY(), y)
+		combine(y, v.AsY(), y)
 	} else {
 		VMOVAPS(v, y)
 	}

@@ -9,6 +9,8 @@ package main
 
 import (
 	"flag"
+	"os"
+	"regexp"
 
 	"github.com/mmcloughlin/avo/build"
 )
@@ -48,4 +50,17 @@ func main() {
 	flag.Set("pkg", "simd")
 	set.writeTable(*table)
 	build.Generate()
+	set.checkRegisters(*out)
+}
+
+// checkRegisters stops where a kernel needs more than the 16 registers that
+// AVX2 has: avo goes on to those of AVX-512.
+func (s isa) checkRegisters(path string) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	if found := regexp.MustCompile(`[XYZ](1[6-9]|[23]\d)\b`).Find(text); found != nil && !s.wide() {
+		panic("a kernel needs " + string(found))
+	}
 }

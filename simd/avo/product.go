@@ -83,13 +83,19 @@ func (s isa) product(rows, strips int) {
 
 // loop adds the products over k, four at a time and then one.
 func (t *tile) loop() {
-	const unroll = 4
+	const (
+		unroll = 4
+		ahead  = 64 // rows of b
+	)
 	left := argument("k")
 	SUBQ(U32(unroll), left)
 	JLT(LabelRef("rest"))
 	Label("four")
 	for k := range unroll {
 		t.multiply(k)
+		for strip := range t.strips {
+			PREFETCHT0(t.weights(strip, (k+ahead)*rowBytes))
+		}
 	}
 	t.advance(unroll)
 	SUBQ(U32(unroll), left)
@@ -118,12 +124,8 @@ func (t *tile) multiply(k int) {
 	var b []reg.VecVirtual
 	for strip := range t.strips {
 		for at := 0; at < rowBytes; at += t.bytes {
-			m := Mem{Base: t.b, Disp: k*rowBytes + at}
-			if strip > 0 {
-				m.Index, m.Scale = t.strip, 1
-			}
 			v := t.vector()
-			VMOVUPS(m, v)
+			VMOVUPS(t.weights(strip, k*rowBytes+at), v)
 			b = append(b, v)
 		}
 	}
@@ -137,6 +139,15 @@ func (t *tile) multiply(k int) {
 			VFMADD231PS(b[j], x, sum)
 		}
 	}
+}
+
+// weights is the place in a strip of b, so many bytes from here.
+func (t *tile) weights(strip, at int) Mem {
+	m := Mem{Base: t.b, Disp: at}
+	if strip > 0 {
+		m.Index, m.Scale = t.strip, 1
+	}
+	return m
 }
 
 // entry is entry k of row i of a, from here.
