@@ -62,14 +62,14 @@ demo: python rendering ## The main job on a mesh of its own, or on MESH=path
 
 # ------------------------------------------------------------------ tests
 
-.PHONY: test lint test-go test-interface test-python rendering tools
-test: lint test-go test-interface test-python ## Everything that CI runs
+.PHONY: test lint generated test-go test-processors test-interface test-python rendering tools
+test: lint generated test-go test-processors test-interface test-python ## Everything that CI runs
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
 
 tools: rendering
-	@tests/scripts/need.sh binutils valgrind
+	@tests/scripts/need.sh binutils qemu-user
 
 lint: $(VENV)/stamp ## Formatting and static analysis
 	@echo "gofmt, go vet, staticcheck"
@@ -82,10 +82,28 @@ lint: $(VENV)/stamp ## Formatting and static analysis
 	@$(VENV)/bin/ruff format -q --check bindings tests
 	@$(VENV)/bin/mypy --config-file bindings/python/pyproject.toml bindings/python/eman
 
+generated: ## The committed assembly is what its generator writes
+	@rm -rf $(BUILD)/simd && mkdir -p $(BUILD) && cp -r simd $(BUILD)/simd
+	@go generate -run avo ./simd
+	@diff -r simd $(BUILD)/simd && rm -r $(BUILD)/simd
+	@go -C simd/avo vet .
+
 test-go: ## Go tests, and once more under the race detector
 	go test ./...
 	go test -race ./geometry/...
 	go test -race -run 'Threads|ManyCallers|Fault|Stops|Cancel' ./core
+
+# The kernels on processors that this machine may not be: AVX2 without AVX-512,
+# the first x86-64, and arm64. EMAN_TEST_ISA fails where another path is taken.
+test-processors: tools ## Kernels on emulated processors
+	@mkdir -p $(BUILD)
+	CGO_ENABLED=0 GOARCH=amd64 go test -c -o $(BUILD)/simd-amd64.test ./simd
+	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/simd-arm64.test ./simd
+	@if command -v qemu-x86_64 >/dev/null && command -v qemu-aarch64 >/dev/null; then set -x; cd simd; \
+	  EMAN_TEST_ISA=avx2 qemu-x86_64 -cpu Haswell ../$(BUILD)/simd-amd64.test -test.short 2>/dev/null; \
+	  EMAN_TEST_ISA=generic qemu-x86_64 -cpu qemu64 ../$(BUILD)/simd-amd64.test -test.short; \
+	  EMAN_TEST_ISA=generic qemu-aarch64 ../$(BUILD)/simd-arm64.test -test.short; \
+	else echo "qemu-user is not installed: emulated processors are skipped"; [ "$${CI:-}" != true ]; fi
 
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
 	$(PY) -m pytest -q tests

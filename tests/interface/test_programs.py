@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -68,6 +70,16 @@ def test_float_environment_at_load(compiled, library: Path) -> None:
     program = compiled("load_environment.c", "-frounding-math", "-ldl", link=False)
     bits = {mode: run(program, str(library), mode) for mode in ("nearest", "upward", "towardzero", "flush")}
     assert len(set(bits.values())) == 1 and bits["nearest"].count("\n") == 24
+
+
+@pytest.mark.parametrize("processor", ["qemu64", "Haswell"])
+def test_the_library_on_older_processors(compiled, processor: str) -> None:
+    emulator = shutil.which("qemu-x86_64")
+    if emulator is None or platform.machine() != "x86_64":
+        pytest.skip("qemu-user is not installed, or this is no x86-64")
+    program = compiled("models.c")
+    result = subprocess.run([emulator, "-cpu", processor, program], capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0 and result.stdout.endswith("0 failures\n"), result.stdout + result.stderr
 
 
 def test_refused_memory_is_a_status(compiled) -> None:
