@@ -5,26 +5,39 @@ import "C"
 
 import (
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"libeman/core"
+	"libeman/geometry/memory"
 )
 
 // modelObject is a model and the context that it was made with. The model
 // itself is immutable; setting parameters puts another in its place.
 type modelObject struct {
 	environment *environment
-	mutex       sync.Mutex
-	model       *core.Model[float32]
+	model       atomic.Pointer[core.Model[float32]]
+	setting     sync.Mutex // held while parameters are being set
+}
+
+func (m *modelObject) current() *core.Model[float32] { return m.model.Load() }
+
+// admit refuses memory for a model that the context's limit or the system does
+// not have. Models lie in Go's memory, which cannot refuse: so the system is
+// asked first.
+func (e *environment) admit(bytes int64) error {
+	if err := e.Memory.Check("a model", bytes); err != nil {
+		return err
+	}
+	trial := mallocSource{}.Allocate(bytes)
+	if trial == nil {
+		return &memory.LimitError{Purpose: "a model", Requested: bytes}
+	}
+	mallocSource{}.Free(trial, bytes)
+	return nil
 }
 
 func (m *modelObject) free() { m.environment.release() }
-
-func (m *modelObject) current() *core.Model[float32] {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return m.model
-}
 
 // makeModel builds a model in a context and hands it out.
 func makeModel(context *C.eman_context, out **C.eman_model, message *C.emango_error, build func(env *environment) (*core.Model[float32], error)) C.eman_status {
@@ -37,7 +50,9 @@ func makeModel(context *C.eman_context, out **C.eman_model, message *C.emango_er
 		if err != nil {
 			return err
 		}
-		handle, err := newBox(kindModel, &modelObject{environment: env.retain(), model: model})
+		object := &modelObject{environment: env.retain()}
+		object.model.Store(model)
+		handle, err := newBox(kindModel, object)
 		if err != nil {
 			env.release()
 			return err
@@ -71,7 +86,7 @@ func emango_model_create(context *C.eman_context, description *C.char, seed C.ui
 		if err != nil {
 			return nil, err
 		}
-		if err := env.Memory.Check("a model", spec.MemoryBytes()); err != nil {
+		if err := env.admit(spec.MemoryBytes()); err != nil {
 			return nil, err
 		}
 		return core.NewModel[float32](spec, uint64(seed))
@@ -85,7 +100,7 @@ func emango_model_load(context *C.eman_context, path *C.char, model **C.eman_mod
 		if err != nil {
 			return nil, err
 		}
-		return core.Load[float32](name)
+		return core.Load[float32](name, env.admit)
 	})
 }
 
@@ -95,7 +110,7 @@ func emango_model_load_memory(context *C.eman_context, data unsafe.Pointer, size
 		if size < 0 || uint64(size) > uint64(^uintptr(0)>>1)-uint64(uintptr(data)) {
 			return nil, invalidArgument("size is %d", size)
 		}
-		return core.Decode[float32](unsafe.Slice((*byte)(data), size))
+		return core.Decode[float32](unsafe.Slice((*byte)(data), size), env.admit)
 	})
 }
 
@@ -110,7 +125,7 @@ func emango_model_from_authors(context *C.eman_context, config *C.char, tensors 
 		if err != nil {
 			return nil, err
 		}
-		state, err := readTensors(tensors, count)
+		state, err := readTensors(env, tensors, count)
 		if err != nil {
 			return nil, err
 		}
@@ -212,17 +227,20 @@ func emango_model_get_parameter(model *C.eman_model, index C.int32_t, values *C.
 //export emango_model_set_parameters
 func emango_model_set_parameters(model *C.eman_model, tensors *C.eman_tensor, count C.int32_t, message *C.emango_error) C.eman_status {
 	return onModel(model, message, func(m *modelObject) error {
-		given, err := readTensors(tensors, count)
+		m.setting.Lock()
+		defer m.setting.Unlock()
+		if err := m.environment.admit(m.current().Spec().MemoryBytes()); err != nil {
+			return err
+		}
+		given, err := readTensors(m.environment, tensors, count)
 		if err != nil {
 			return err
 		}
-		m.mutex.Lock()
-		defer m.mutex.Unlock()
-		changed, err := m.model.WithParameters(given)
+		changed, err := m.current().WithParameters(given)
 		if err != nil {
 			return err
 		}
-		m.model = changed
+		m.model.Store(changed)
 		return nil
 	})
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime/debug"
+	"syscall"
 	"unsafe"
 
 	"libeman/core"
@@ -77,7 +79,9 @@ func statusOf(err error) (C.eman_status, string) {
 		}
 	}
 	var file *fs.PathError
-	if errors.As(err, &file) {
+	var link *os.LinkError
+	var number syscall.Errno
+	if errors.As(err, &file) || errors.As(err, &link) || errors.As(err, &number) {
 		return C.EMAN_E_IO, err.Error()
 	}
 	return C.EMAN_E_INTERNAL, err.Error()

@@ -14,15 +14,18 @@ import (
 )
 
 const (
-	maxText    = 1 << 24 // bytes of a text of the caller's
-	maxTensors = 1 << 20
+	maxText    = 1 << 20 // bytes of a text of the caller's
+	maxName    = 1 << 10 // bytes of a tensor's name
+	maxTensors = 1 << 16
 	maxRank    = 8
 )
 
 // readText copies a NUL-terminated UTF-8 text of the caller's.
-func readText(name string, text *C.char) (string, error) {
+func readText(name string, text *C.char) (string, error) { return readLimited(name, text, maxText) }
+
+func readLimited(name string, text *C.char, limit int) (string, error) {
 	start := unsafe.Pointer(text)
-	for n := range maxText {
+	for n := range limit {
 		if *(*byte)(unsafe.Add(start, n)) != 0 {
 			continue
 		}
@@ -32,7 +35,7 @@ func readText(name string, text *C.char) (string, error) {
 		}
 		return result, nil
 	}
-	return "", invalidArgument("%s has no end within %d bytes", name, maxText)
+	return "", invalidArgument("%s has no end within %d bytes", name, limit)
 }
 
 // tensorLayout is eman_tensor with its pointers as numbers.
@@ -43,56 +46,65 @@ type tensorLayout struct {
 
 var _ = [1]struct{}{}[unsafe.Sizeof(tensorLayout{})-C.sizeof_eman_tensor]
 
-// readTensors copies the caller's tensors as float32.
-func readTensors(pointer *C.eman_tensor, count C.int32_t) ([]core.Parameter[float32], error) {
+// readTensors copies the caller's tensors as float32, when their names and
+// shapes have been read and there is memory for all.
+func readTensors(env *environment, pointer *C.eman_tensor, count C.int32_t) ([]core.Parameter[float32], error) {
 	if count < 0 || count > maxTensors {
 		return nil, invalidArgument("count is %d, not in [0, %d]", count, maxTensors)
 	}
-	var tensors []core.Parameter[float32]
-	for i := range int(count) {
+	tensors := make([]core.Parameter[float32], count)
+	arrays := make([]array, count)
+	seen := map[string]bool{}
+	total := int64(0)
+	for i := range tensors {
 		t := *(*tensorLayout)(unsafe.Add(unsafe.Pointer(pointer), i*C.sizeof_eman_tensor))
-		tensor, err := t.read(i)
-		if err != nil {
+		var err error
+		if tensors[i], arrays[i], err = t.describe(); err != nil {
 			return nil, err
 		}
-		tensors = append(tensors, tensor)
+		if name := tensors[i].Name; seen[name] {
+			return nil, refuse(C.EMAN_E_INVALID_MODEL, "%s: the tensor is there twice", name)
+		}
+		seen[tensors[i].Name] = true
+		total += arrays[i].rows
+	}
+	if err := env.admit(4 * total); err != nil {
+		return nil, err
+	}
+	for i, a := range arrays {
+		tensors[i].Data = make([]float32, a.rows)
+		if a.dtype == C.EMAN_FLOAT32 {
+			load[float32](&a, tensors[i].Data, 0, int(a.rows))
+		} else {
+			load[float64](&a, tensors[i].Data, 0, int(a.rows))
+		}
 	}
 	return tensors, nil
 }
 
-func (t *tensorLayout) read(i int) (p core.Parameter[float32], err error) {
+// describe reads a tensor's name and shape, and where its elements are.
+func (t *tensorLayout) describe() (p core.Parameter[float32], a array, err error) {
 	name, err := address("tensors.name", t.name)
 	if err != nil {
-		return p, err
+		return p, a, err
 	}
-	if p.Name, err = readText("tensors.name", (*C.char)(name)); err != nil {
-		return p, err
+	if p.Name, err = readLimited("tensors.name", (*C.char)(name), maxName); err != nil {
+		return p, a, err
 	}
 	if p.Shape, err = t.readShape(p.Name); err != nil {
-		return p, err
+		return p, a, err
 	}
 	size := uint64(1)
 	for _, n := range p.Shape {
 		hi, lo := bits.Mul64(size, uint64(n))
 		if hi != 0 || lo > math.MaxInt32 {
-			return p, invalidArgument("tensor %s: its shape %v has too many elements", p.Name, p.Shape)
+			return p, a, invalidArgument("tensor %s: its shape %v has too many elements", p.Name, p.Shape)
 		}
 		size = lo
 	}
 	view := viewLayout{data: t.data, rows: int64(size), columns: 1, dtype: t.dtype}
-	a, err := newArray("tensor "+p.Name, &view, reals)
-	if err != nil || size == 0 {
-		return p, err
-	}
-	// Read a last element first: a fault must come before the allocation.
-	_ = *(*byte)(a.element(int64(size)-1, 0))
-	p.Data = make([]float32, size)
-	if a.dtype == C.EMAN_FLOAT32 {
-		load[float32](&a, p.Data, 0, int(size))
-	} else {
-		load[float64](&a, p.Data, 0, int(size))
-	}
-	return p, nil
+	a, err = newArray("tensor "+p.Name, &view, reals)
+	return p, a, err
 }
 
 func (t *tensorLayout) readShape(name string) ([]int, error) {

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"libeman/simd"
 )
@@ -52,15 +54,29 @@ func (m *Model[T]) Encode() []byte {
 	return file.encode()
 }
 
+// Admit says whether so many bytes of memory may be taken, before they are. nil
+// admits everything.
+type Admit func(bytes int64) error
+
+func (a Admit) check(bytes int64) error {
+	if a == nil {
+		return nil
+	}
+	return a(bytes)
+}
+
 // Decode reads a model from a file's content. Nothing of it is believed; an
 // error names the tensor or the field that is wrong.
-func Decode[T simd.Float](content []byte) (*Model[T], error) {
+func Decode[T simd.Float](content []byte, admit Admit) (*Model[T], error) {
 	file, err := decodeTensors(content)
 	if err != nil {
 		return nil, err
 	}
 	spec, err := file.spec()
 	if err != nil {
+		return nil, err
+	}
+	if err := admit.check(spec.MemoryBytes()); err != nil {
 		return nil, err
 	}
 	var parameters []Parameter[T]
@@ -97,33 +113,64 @@ func (f *tensorFile) spec() (spec Spec, err error) {
 }
 
 // Load reads a model from a file.
-func Load[T simd.Float](path string) (*Model[T], error) {
-	info, err := os.Stat(path)
+func Load[T simd.Float](path string, admit Admit) (*Model[T], error) {
+	content, err := readRegular(path, admit)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maximalFile {
-		return nil, invalidModel(path, "%d bytes are more than any model has", info.Size())
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode[T](content)
+	m, err := Decode[T](content, admit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }
 
-// Save writes the model to a file, which at every moment is the old one or the
-// new one as a whole.
-func (m *Model[T]) Save(path string) error { return writeAtomically(path, m.Encode()) }
+// readRegular reads a regular file: a device may have no end, and a pipe no
+// beginning.
+func readRegular(path string, admit Admit) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular("open", path)
+	}
+	if info.Size() > maximalFile {
+		return nil, invalidModel(path, "%d bytes are more than any model has", info.Size())
+	}
+	if err := admit.check(info.Size()); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(file, maximalFile))
+}
 
-// writeAtomically writes a temporary file beside path, makes sure that it is
-// on the disk, and gives it the name.
+func notRegular(operation, path string) error {
+	return &fs.PathError{Op: operation, Path: path, Err: errors.New("it is not a regular file")}
+}
+
+// Save writes the model to a file, which at every moment is the old one or the
+// new one as a whole. A symbolic link is followed, and the permissions of an
+// old file stay.
+func (m *Model[T]) Save(path string) error {
+	if err := writeAtomically(path, m.Encode()); err != nil {
+		return fmt.Errorf("saving %s: %w", path, err)
+	}
+	return nil
+}
+
+// writeAtomically writes a temporary file beside the target, makes sure that it
+// is on the disk, and gives it the target's name.
 func writeAtomically(path string, content []byte) (err error) {
-	temporary, err := createBeside(path)
+	target, mode, err := targetOf(path)
+	if err != nil {
+		return err
+	}
+	temporary, err := createBeside(target)
 	if err != nil {
 		return err
 	}
@@ -133,6 +180,9 @@ func writeAtomically(path string, content []byte) (err error) {
 		}
 	}()
 	_, err = temporary.Write(content)
+	if err == nil && mode != 0 {
+		err = temporary.Chmod(mode)
+	}
 	if err == nil {
 		err = temporary.Sync()
 	}
@@ -142,24 +192,41 @@ func writeAtomically(path string, content []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = os.Rename(temporary.Name(), path); err != nil {
+	if err = os.Rename(temporary.Name(), target); err != nil {
 		return err
 	}
-	syncFolder(filepath.Dir(path))
+	syncFolder(filepath.Dir(target))
 	return nil
+}
+
+// targetOf follows links and returns the permissions of the file that is there,
+// 0 where none is.
+func targetOf(path string) (target string, mode fs.FileMode, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, 0, nil
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return "", 0, notRegular("save", path)
+	}
+	target, err = filepath.EvalSymlinks(path)
+	return target, info.Mode().Perm(), err
 }
 
 // createBeside creates a new file in the folder of path, with the permissions
 // that a new file has (os.CreateTemp would give it to the owner alone).
 func createBeside(path string) (*os.File, error) {
 	for i := range 1000 {
-		name := fmt.Sprintf("%s.%d.%d.tmp", path, os.Getpid(), i)
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".eman-%d-%d.tmp", os.Getpid(), i))
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if !errors.Is(err, fs.ErrExist) {
 			return file, err
 		}
 	}
-	return nil, fmt.Errorf("%s: too many temporary files beside it", path)
+	return nil, &fs.PathError{Op: "save", Path: path, Err: errors.New("too many temporary files beside it")}
 }
 
 // syncFolder asks for a new name to be on the disk. Not every system can do

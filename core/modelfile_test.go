@@ -34,7 +34,7 @@ func TestSavedModelsLoadTheSame(t *testing.T) {
 		if err := m.Save(path); err != nil {
 			t.Fatal(err)
 		}
-		loaded, err := Load[float32](path)
+		loaded, err := Load[float32](path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestSavingKeepsTheOldFileOnFailure(t *testing.T) {
 }
 
 func TestLoadingWhatIsNoModel(t *testing.T) {
-	if _, err := Load[float32](filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Load[float32](filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "huge")
@@ -77,7 +77,7 @@ func TestLoadingWhatIsNoModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load[float32](path); !errors.Is(err, ErrInvalidModel) {
+	if _, err := Load[float32](path, nil); !errors.Is(err, ErrInvalidModel) {
 		t.Errorf("a huge file: %v", err)
 	}
 }
@@ -110,11 +110,11 @@ func joinMembers(t testing.TB, header map[string]json.RawMessage, data []byte) [
 func TestTruncatedFilesAreRefused(t *testing.T) {
 	content := smallModel(t).Encode()
 	for n := range content {
-		if _, err := Decode[float32](content[:n]); !errors.Is(err, ErrInvalidModel) {
+		if _, err := Decode[float32](content[:n], nil); !errors.Is(err, ErrInvalidModel) {
 			t.Fatalf("the first %d bytes: %v", n, err)
 		}
 	}
-	if _, err := Decode[float32](append(slices.Clone(content), 0)); !errors.Is(err, ErrInvalidModel) {
+	if _, err := Decode[float32](append(slices.Clone(content), 0), nil); !errors.Is(err, ErrInvalidModel) {
 		t.Errorf("a byte too many: %v", err)
 	}
 }
@@ -180,7 +180,7 @@ func TestBadFilesAreRefusedByName(t *testing.T) {
 		"another width":             {replaced(metadataKey, `\"width\":2`, `\"width\":4`), tensor + ": its shape"},
 		"a field that is unknown":   {replaced(metadataKey, `\"width\":2`, `\"width\":2,\"depth\":1`), `description: unknown field "depth"`},
 	} {
-		_, err := Decode[float32](c.content)
+		_, err := Decode[float32](c.content, nil)
 		if !errors.Is(err, ErrInvalidModel) || !strings.HasPrefix(err.Error(), c.subject) {
 			t.Errorf("%s: %v, not %q", name, err, c.subject)
 		}
@@ -193,7 +193,7 @@ func TestTensorsThatOverlapLackOrAreTooMany(t *testing.T) {
 		t.Helper()
 		header, data := split(t, content)
 		data = edit(header, data)
-		_, err := Decode[float32](joinMembers(t, header, data))
+		_, err := Decode[float32](joinMembers(t, header, data), nil)
 		if !errors.Is(err, ErrInvalidModel) || !slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(err.Error(), m) }) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -229,14 +229,14 @@ func FuzzDecode(f *testing.F) {
 	f.Add(join(`{"__metadata__":{"format":"eman"}}`, nil))
 	f.Add(join(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, make([]byte, 8)))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		m, err := Decode[float32](content)
+		m, err := Decode[float32](content, nil)
 		if err != nil {
 			if !errors.Is(err, ErrInvalidModel) {
 				t.Fatal(err)
 			}
 			return
 		}
-		again, err := Decode[float32](m.Encode())
+		again, err := Decode[float32](m.Encode(), nil)
 		if err != nil || !bytes.Equal(again.Encode(), m.Encode()) {
 			t.Fatalf("a model that was read does not survive writing: %v", err)
 		}

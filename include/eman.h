@@ -676,7 +676,7 @@ EMAN_API eman_status eman_model_create(eman_context *context, const char *descri
                                        eman_model **model) EMAN_CHECK_RESULT;
 
 /**
- * Reads a model file (safetensors).
+ * Reads a model file (safetensors), which must be a regular file.
  *
  * @param context  the context whose threads and memory the model uses
  * @param path     UTF-8, NUL-terminated
@@ -723,7 +723,8 @@ EMAN_API void eman_model_free(eman_model *model);
 
 /**
  * Writes a model file (safetensors), which at every moment is the old one or
- * the new one as a whole.
+ * the new one as a whole. A symbolic link is followed; the permissions of an
+ * old file stay.
  *
  * @param model  the model
  * @param path   UTF-8, NUL-terminated
@@ -889,7 +890,10 @@ EMAN_API eman_status eman_model_logits(const eman_model *model, const eman_mesh 
                                        const eman_mutable_view *logits) EMAN_CHECK_RESULT;
 
 /**
- * The attention coefficients α_pq = N_p·softmax of a layer (§6).
+ * The attention coefficients α_pq = N_p·softmax of a layer (§6): those of a
+ * vertex and head add up to its number of neighbours N_p. With self-contribution
+ * (self_term, app. D.4) they are (N_p + 1)·softmax, and what is missing in the
+ * sum is the coefficient of the vertex itself.
  *
  * @param model     the model
  * @param mesh      the mesh

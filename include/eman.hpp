@@ -410,8 +410,10 @@ class model {
     return bytes;
   }
 
-  /// The label of each vertex, for segmentation.
+  /// The label of each vertex, or of the mesh: the one element of the result for
+  /// classification.
   std::vector<std::int32_t> predict(const mesh &m, const control &watch = {}) const {
+    if (spec().find("\"task\":\"classification\"") != std::string::npos) return {classify(m, watch)};
     std::vector<std::int32_t> labels(static_cast<std::size_t>(m.counts().vertices));
     predict(m, matrix<std::int32_t>(labels), watch);
     return labels;

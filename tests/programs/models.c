@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { VERTICES = 12, FACES = 20, CLASSES = 5 };
@@ -117,12 +118,28 @@ static void files(void) {
   if (fd < 0) abort();
   close(fd);
   require("save", eman_model_save(model, path) == EMAN_OK);
+  struct stat before, after;
+  char link_path[] = "/tmp/eman-models-link", pipe_path[] = "/tmp/eman-models-pipe";
+  unlink(link_path);
+  unlink(pipe_path);
+  if (symlink(path, link_path) != 0 || chmod(path, 0640) != 0 || mkfifo(pipe_path, 0600) != 0) abort();
+  if (stat(path, &before) != 0) abort();
+  require("save through a link", eman_model_save(model, link_path) == EMAN_OK);
+  require("the link stays", lstat(link_path, &after) == 0 && S_ISLNK(after.st_mode));
+  require("the mode stays", stat(path, &after) == 0 && after.st_mode == before.st_mode);
+  refused("a pipe", eman_model_load(context, pipe_path, &read), EMAN_E_IO, pipe_path);
+  unlink(link_path);
+  unlink(pipe_path);
   require("load", eman_model_load(context, path, &read) == EMAN_OK);
   eman_model_free(read);
   read = NULL;
   refused("no such folder", eman_model_save(model, "/nonexistent/model"), EMAN_E_IO, "/nonexistent/model");
   refused("no such file", eman_model_load(context, "/nonexistent/model", &read), EMAN_E_IO, "/nonexistent/model");
   refused("a folder", eman_model_load(context, "/", &read), EMAN_E_IO, "/");
+  refused("a device", eman_model_load(context, "/dev/zero", &read), EMAN_E_IO, "/dev/zero");
+  refused("onto a folder", eman_model_save(model, "/tmp"), EMAN_E_IO, "/tmp");
+  refused("onto a device", eman_model_save(model, "/dev/null"), EMAN_E_IO, "/dev/null");
+  refused("nowhere", eman_model_save(model, ""), EMAN_E_IO, "");
   refused("no UTF-8", eman_model_load(context, "\xff\xfe", &read), EMAN_E_INVALID_ARGUMENT, "path");
   unlink(path);
 
@@ -205,6 +222,9 @@ static void parameters(void) {
   values[1] = INFINITY;
   refused("infinite", eman_model_set_parameters(model, &tensor, 1), EMAN_E_INVALID_MODEL, "dense2.bias");
   require("nothing changed", eman_model_get_parameter(model, bias, &out) == EMAN_OK && got[2] == 100 && got[1] == 0);
+  values[1] = 0;
+  const eman_tensor twice[2] = {tensor, tensor};
+  refused("twice", eman_model_set_parameters(model, twice, 2), EMAN_E_INVALID_MODEL, "dense2.bias");
   refused("count", eman_model_set_parameters(model, &tensor, -1), EMAN_E_INVALID_ARGUMENT, "count");
   eman_model_free(model);
 }
@@ -300,11 +320,31 @@ static void updates(void) {
   eman_model_free(model);
 }
 
+/* A context's limit holds for models too, however they are made. */
+static void limits(void) {
+  eman_model *model = create(descriptions[0]), *other = NULL;
+  int64_t size = 0;
+  if (eman_model_save_memory(model, NULL, 0, &size) == EMAN_OK) abort();
+  char *file = malloc((size_t)size);
+  require("save", eman_model_save_memory(model, file, size, &size) == EMAN_OK);
+  eman_context_options o;
+  eman_context *small = NULL;
+  require("init", eman_context_options_init(&o, sizeof o) == EMAN_OK);
+  o.memory_limit = 10000;
+  require("a small context", eman_context_create(&o, &small) == EMAN_OK);
+  refused("create", eman_model_create(small, descriptions[0], 0, &other), EMAN_E_NOMEM, "limit of 10000");
+  refused("load", eman_model_load_memory(small, file, size, &other), EMAN_E_NOMEM, "limit of 10000");
+  eman_context_free(small);
+  free(file);
+  eman_model_free(model);
+}
+
 int main(void) {
   require("context", eman_context_create(NULL, &context) == EMAN_OK);
   make_mesh();
   for (size_t i = 0; i < sizeof descriptions / sizeof *descriptions; i++) agree(descriptions[i]);
   files();
+  limits();
   bad_descriptions();
   parameters();
   calls();
