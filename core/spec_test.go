@@ -13,6 +13,12 @@ func TestDescriptionsAreCheckedByField(t *testing.T) {
 	for text, message := range map[string]string{
 		`{`:                                      "description: ",
 		`[]`:                                     "description: it must be a JSON object",
+		`null`:                                   "description: it is not a JSON object",
+		`{"width": 8, "width": 16}`:              `description: "width" is there twice`,
+		`{"Width": 8}`:                           `description: unknown field "Width"`,
+		`{"width": null}`:                        "description: width: a null",
+		`{"preset": null}`:                       "description: preset: a null",
+		`{"spec": {}}`:                           "description: unknown field",
 		`{} {}`:                                  "description: ",
 		`{"preset": "best"}`:                     "preset: ",
 		`{"kind": "cnn"}`:                        `kind: "cnn" is not one of eman, gem, spiral`,
@@ -95,6 +101,41 @@ func TestPresetsAreWhatTheirNamesSay(t *testing.T) {
 	override, err := ParseSpec([]byte(`{"preset": "paper", "kind": "gem", "band_limit": 0, "features": "xyz", "classes": 9}`))
 	if err != nil || override.band() != -1 || override.Powers != nil || override.InputType() != (Type{3, 0}) || override.Classes != 9 {
 		t.Errorf("%s, %v", override.JSON(), err)
+	}
+}
+
+// The band limit is the highest order, and the samples are enough for it.
+func TestPresetsFollowTheHighestOrder(t *testing.T) {
+	for text, want := range map[string][2]int{
+		`{"preset": "authors", "max_order": 3}`:                  {3, 7},
+		`{"preset": "authors", "max_order": 4}`:                  {4, 9},
+		`{"preset": "authors", "max_order": 1}`:                  {1, 7},
+		`{"max_order": 1}`:                                       {1, 7},
+		`{"max_order": 0}`:                                       {-1, 7},
+		`{"preset": "paper", "max_order": 3}`:                    {-1, 7},
+		`{"max_order": 3, "band_limit": 1, "samples": 8}`:        {1, 8},
+		`{"max_order": 3, "band_limit": null}`:                   {-1, 7},
+		`{"kind": "spiral", "preset": "authors", "max_order":0}`: {-1, 7},
+	} {
+		s, err := ParseSpec([]byte(text))
+		if err != nil || s.band() != want[0] || s.Samples != want[1] {
+			t.Errorf("%s: band limit %d, %d samples, %v", text, s.band(), s.Samples, err)
+		}
+	}
+}
+
+func TestAuthorsConfigurationsAreReadStrictly(t *testing.T) {
+	for _, text := range []string{`null`, `{} {}`, `{"model": "EMAN", "model": "EMAN"}`, `{"Model": "EMAN"}`, `{"model": null}`} {
+		if _, err := ParseAuthorsConfig([]byte(text)); !errors.Is(err, ErrInvalidModel) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestPowersAreAListInJSON(t *testing.T) {
+	spec, err := ParseSpec([]byte(`{"kind": "spiral"}`))
+	if err != nil || !bytes.Contains(spec.JSON(), []byte(`"powers":[]`)) {
+		t.Errorf("%s, %v", spec.JSON(), err)
 	}
 }
 
