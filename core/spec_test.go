@@ -139,6 +139,35 @@ func TestPowersAreAListInJSON(t *testing.T) {
 	}
 }
 
+// The inner features have max_order and not the input's order: a network of
+// scalars takes RelTan features by convolutions 1 → 0.
+func TestInnerOrderIsMaxOrder(t *testing.T) {
+	for order := range 4 {
+		s, _ := NewSpec(PresetDefault, KindEMAN)
+		s.setMaxOrder(order)
+		want := [][2]int{{1, order}, {order, order}, {order, order}, {order, order}, {order, order}, {order, 0}}
+		for i, l := range s.layers() {
+			if got := [2]int{l.in.Order, l.out.Order}; got != want[i] {
+				t.Errorf("max_order %d, layer %d: %v, not %v", order, i, got, want[i])
+			}
+		}
+		if _, err := NewModel[float32](s, 1); err != nil {
+			t.Errorf("max_order %d: %v", order, err)
+		}
+	}
+}
+
+func TestAnglesOfTheBiases(t *testing.T) {
+	one := []float64{1, 1, 1, 1}
+	for bias, want := range map[Bias][]float64{BiasAngular: {1, 2, 3, 4}, BiasAngularAuthors: {1, 1, 0, 0}} {
+		for i, angles := range bias.rotations(Type{1, 4}, one) {
+			if angles[0] != want[i] {
+				t.Errorf("%s: order %d is turned by %g, not %g", bias, i+1, angles[0], want[i])
+			}
+		}
+	}
+}
+
 func TestBasisSizes(t *testing.T) {
 	for _, c := range []struct{ in, out, band, alive, full int }{
 		{2, 2, 2, 19, 25}, {1, 2, 2, 13, 15}, {2, 0, 2, 5, 5}, {2, 2, -1, 25, 25}, {0, 2, -1, 5, 5}, {4, 4, -1, 81, 81},
