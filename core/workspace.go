@@ -118,12 +118,13 @@ func (m *Model[T]) workspaceSizes(vertices, blockEdges int64, threads int) works
 	return sizes
 }
 
-// numbers is how many T and float64 the arrays hold together.
-func (s workspaceSizes) numbers() (elements, doubles int64) {
+// bytes is the size of the arrays together, of elements of so many bytes.
+func (s workspaceSizes) bytes(element int64) int64 {
+	elements := 3 * s.features
 	for _, size := range s.scratch {
 		elements += size * int64(s.workers)
 	}
-	return elements + 3*s.features, s.pooled
+	return elements*element + 8*s.pooled
 }
 
 // fits says whether the workspace is large enough.
