@@ -29,7 +29,7 @@ func (s Spec) layers() (layers []layerSpec) {
 	}
 	in := s.InputType()
 	for b := range s.Blocks {
-		inner := Type{s.Width, max(in.Order, s.MaxOrder)}
+		inner := Type{s.Width, s.MaxOrder}
 		out := Type{s.Width, s.MaxOrder}
 		if b == s.Blocks-1 {
 			out.Order = 0

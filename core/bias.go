@@ -10,7 +10,7 @@ const (
 	// (paper): it commutes with gauge changes.
 	BiasAngular Bias = "angular"
 	// BiasAngularAuthors turns rho_1 by b_1 and rho_2 by b_2 itself, as the
-	// authors' code does, and higher orders as BiasAngular.
+	// authors' code does, and no higher order, whatever its parameter.
 	BiasAngularAuthors Bias = "angular_authors"
 	// BiasAdditive adds one number to all components of a channel, which
 	// breaks gauge equivariance; for comparison.
@@ -28,10 +28,7 @@ func (b Bias) rotations(out Type, parameters []float64) (angles [][]float64) {
 		return nil
 	}
 	for n := 1; n <= out.Order; n++ {
-		scale := float64(n)
-		if b == BiasAngularAuthors && n == 2 {
-			scale = 1
-		}
+		scale := b.turn(n)
 		row := make([]float64, out.Channels)
 		for c := range row {
 			row[c] = scale * parameters[(n-1)*out.Channels+c]
@@ -39,6 +36,18 @@ func (b Bias) rotations(out Type, parameters []float64) (angles [][]float64) {
 		angles = append(angles, row)
 	}
 	return angles
+}
+
+// turn is the angle by which rho_n is turned, in units of b_n.
+func (b Bias) turn(n int) float64 {
+	switch {
+	case b != BiasAngularAuthors:
+		return float64(n)
+	case n <= 2:
+		return 1
+	default:
+		return 0
+	}
 }
 
 // additiveBias is the row that is added to the features, or nil.

@@ -16,6 +16,9 @@ type EdgeGeometry struct {
 	CosTheta, SinTheta, CosTransport, SinTransport, Length []float64
 }
 
+// graphArrays is how many numbers a Graph holds for each edge.
+const graphArrays = 5
+
 // Graph is a mesh as the layers see it: rings of neighbours, no faces and no
 // coordinates. It is immutable and may be used by many calls at once.
 type Graph[T simd.Float] struct {

@@ -21,8 +21,9 @@ func (m *Model[T]) Rows(vertices int) int {
 }
 
 // final runs a model up to its last dense layer and calls last, once for each
-// block of rows [begin, end) of the results, with the hidden features.
-func (r *Runner[T]) final(m *Model[T], in *Input[T], control *parallel.Control, last func(w *scratch[T], hidden simd.Rows[T], begin, end int)) error {
+// block of rows [begin, end) of the results, with the hidden features. A row of
+// the results has so many numbers.
+func (r *Runner[T]) final(m *Model[T], in *Input[T], control *parallel.Control, numbers int, last func(w *scratch[T], hidden simd.Rows[T], begin, end int)) error {
 	c, err := r.begin(m, in, control, stagesOf(len(m.layers)))
 	if err != nil {
 		return err
@@ -35,7 +36,7 @@ func (r *Runner[T]) final(m *Model[T], in *Input[T], control *parallel.Control, 
 	if m.spec.Task == TaskClassification {
 		return c.pooledHead(x, last)
 	}
-	return c.pool.Range(c.next(), in.Graph.Vertices(), headRows, func(worker, begin, end int) error {
+	return c.pool.Range(c.next(), in.Graph.Vertices(), m.head.block(numbers), func(worker, begin, end int) error {
 		w := &c.workers[worker]
 		last(w, m.head.hide(c.kernels, w, x.From(begin), end-begin), begin, end)
 		return nil
@@ -95,7 +96,7 @@ func (r *Runner[T]) Logits(m *Model[T], in *Input[T], control *parallel.Control,
 	if want := m.Rows(in.Graph.Vertices()) * h.classes; len(out) != want {
 		return invalidArgument("logits", "room for %d numbers, not %d", len(out), want)
 	}
-	return r.final(m, in, control, func(w *scratch[T], hidden simd.Rows[T], begin, end int) {
+	return r.final(m, in, control, h.classes, func(w *scratch[T], hidden simd.Rows[T], begin, end int) {
 		logits := simd.Rows[T]{Data: w.logits, Stride: h.second.N}
 		for at := begin; at < end; at += h.chunk() {
 			n := min(h.chunk(), end-at)
@@ -116,7 +117,7 @@ func (r *Runner[T]) Predict(m *Model[T], in *Input[T], control *parallel.Control
 		return invalidArgument("labels", "room for %d, not %d", len(labels), want)
 	}
 	h := &m.head
-	return r.final(m, in, control, func(_ *scratch[T], hidden simd.Rows[T], begin, end int) {
+	return r.final(m, in, control, 1, func(_ *scratch[T], hidden simd.Rows[T], begin, end int) {
 		r.kernels.ArgMax(labels[begin:end], hidden, h.second, h.secondBias, h.classes, end-begin)
 	})
 }
@@ -131,7 +132,7 @@ func (r *Runner[T]) TopK(m *Model[T], in *Input[T], control *parallel.Control, k
 	if want := m.Rows(in.Graph.Vertices()) * k; len(labels) != want || len(probabilities) != want {
 		return invalidArgument("labels", "room for %d and %d probabilities, not %d", len(labels), len(probabilities), want)
 	}
-	return r.final(m, in, control, func(_ *scratch[T], hidden simd.Rows[T], begin, end int) {
+	return r.final(m, in, control, k, func(_ *scratch[T], hidden simd.Rows[T], begin, end int) {
 		values := probabilities[begin*k : end*k]
 		r.kernels.TopK(labels[begin*k:end*k], values, hidden, h.second, h.secondBias, h.classes, k, end-begin)
 		for i := range values {

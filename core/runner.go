@@ -1,6 +1,9 @@
 package core
 
 import (
+	"cmp"
+	"errors"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -28,7 +31,7 @@ type Runner[T simd.Float] struct {
 	budget  *memory.Budget
 
 	mutex sync.Mutex
-	idle  []*workspace[T] // kept from earlier calls
+	idle  []*workspace[T] // kept from earlier calls, the smallest first
 }
 
 // NewRunner returns a runner; pool may be nil for the calling thread alone.
@@ -46,40 +49,74 @@ func (r *Runner[T]) Trim() {
 	r.idle = nil
 }
 
-// Estimate is about how many bytes a call on a mesh of this size takes beside
-// its arguments, on the runner's threads. It assumes that no block of vertices
-// has more than four times the average number of edges.
+// Estimate is about how many bytes a call on a mesh of this size takes, on the
+// runner's threads: its own work, and what belongs to the mesh, which is the
+// edges' geometry, the input features, and one label for each vertex. It
+// assumes that no block of vertices has more than four times the average number
+// of edges.
 func (r *Runner[T]) Estimate(m *Model[T], vertices, edges int64) int64 {
 	blocks := max(1, (vertices+blockVertices-1)/blockVertices)
 	blockEdges := min(edges, 4*(edges/blocks+1))
-	elements, doubles := m.workspaceSizes(vertices, blockEdges, r.pool.Threads()).numbers()
-	var element T
-	return elements*int64(unsafe.Sizeof(element)) + 8*doubles
+	bytes := m.workspaceSizes(vertices, blockEdges, r.pool.Threads()).bytes(r.elementBytes())
+	of := m.spec.InputType()
+	features, label := 8*int64(of.Channels*of.Components()), int64(4)
+	return bytes + graphArrays*edges*r.elementBytes() + vertices*(features+label)
 }
 
-// acquire returns a workspace for a call, an idle one if it is large enough.
+func (r *Runner[T]) elementBytes() int64 {
+	var element T
+	return int64(unsafe.Sizeof(element))
+}
+
+// idleWorkspaces is how many workspaces are kept for later calls.
+const idleWorkspaces = 2
+
+// acquire returns a workspace for a call: the smallest idle one that is large
+// enough, or a new one, for which the idle ones make room where they must.
 func (r *Runner[T]) acquire(s workspaceSizes) (*workspace[T], error) {
+	if w := r.takeIdle(s); w != nil {
+		return w, nil
+	}
+	w, err := newWorkspace[T](r.budget, s)
+	if errors.Is(err, memory.ErrOutOfMemory) {
+		r.Trim()
+		return newWorkspace[T](r.budget, s)
+	}
+	return w, err
+}
+
+// takeIdle takes the smallest idle workspace that fits, or returns nil, and
+// then frees the smallest one: the new one will do in its place.
+func (r *Runner[T]) takeIdle(s workspaceSizes) *workspace[T] {
 	r.mutex.Lock()
-	for i := len(r.idle) - 1; i >= 0; i-- {
-		if w := r.idle[i]; w.fits(s) {
-			r.idle = append(r.idle[:i], r.idle[i+1:]...)
-			r.mutex.Unlock()
-			return w, nil
+	defer r.mutex.Unlock()
+	for i, w := range r.idle {
+		if w.fits(s) {
+			r.idle = slices.Delete(r.idle, i, i+1)
+			return w
 		}
 	}
-	// None of the idle ones will do; one of them makes room.
-	if n := len(r.idle); n > 0 {
-		r.idle[n-1].arena.Free()
-		r.idle = r.idle[:n-1]
+	if len(r.idle) > 0 {
+		r.freeSmallest()
 	}
-	r.mutex.Unlock()
-	return newWorkspace[T](r.budget, s)
+	return nil
 }
 
+// release keeps a workspace for later calls, and of all of them the largest.
 func (r *Runner[T]) release(w *workspace[T]) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.idle = append(r.idle, w)
+	bytes := func(w, than *workspace[T]) int { return cmp.Compare(w.arena.Bytes(), than.arena.Bytes()) }
+	at, _ := slices.BinarySearchFunc(r.idle, w, bytes)
+	r.idle = slices.Insert(r.idle, at, w)
+	if len(r.idle) > idleWorkspaces {
+		r.freeSmallest()
+	}
+}
+
+func (r *Runner[T]) freeSmallest() {
+	r.idle[0].arena.Free()
+	r.idle = slices.Delete(r.idle, 0, 1)
 }
 
 // call is one run of a model.

@@ -1,10 +1,10 @@
 package core
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -87,7 +87,7 @@ type Spec struct {
 	// MaxOrder is the highest order L of the inner features.
 	MaxOrder int `json:"max_order"`
 	// BandLimit is the highest frequency of the kernels; none, and 0, mean no
-	// limit.
+	// limit. In the presets that have one it is MaxOrder.
 	BandLimit *int   `json:"band_limit"`
 	Rings     int    `json:"rings"` // radial rings; 1: kernels do not see lengths
 	Radial    Radial `json:"radial"`
@@ -142,21 +142,31 @@ func NewSpec(preset Preset, kind Kind) (Spec, error) {
 	switch preset {
 	case PresetPaper: // appendix F; no quantised non-linearity (§7), and no other is named
 	case PresetAuthors:
-		band := s.MaxOrder
-		s.BandLimit, s.Rings, s.Aggregation = &band, 2, AggregationMean
+		s.BandLimit, s.Rings, s.Aggregation = new(int), 2, AggregationMean
 		s.Bias, s.Nonlinearity, s.Initialisation = BiasAngularAuthors, NonlinearityRegular, InitialisationAuthors
 		s.QueryRadial = kind == KindEMAN
 	case PresetDefault:
-		band := s.MaxOrder
-		s.BandLimit, s.Rings, s.Radial, s.Aggregation = &band, 2, RadialLocal, AggregationMean
+		s.BandLimit, s.Rings, s.Radial, s.Aggregation = new(int), 2, RadialLocal, AggregationMean
 		s.Nonlinearity, s.SpiralStart = NonlinearityPoly, SpiralStartDistance
 	default:
 		return Spec{}, invalidModel("preset", "%q is not one of default, paper, authors", preset)
 	}
+	s.setMaxOrder(s.MaxOrder)
 	if kind == KindSpiral {
 		s.becomeSpiral()
 	}
 	return s, nil
+}
+
+// setMaxOrder sets the highest order and, as the presets do, what follows it:
+// the band limit, where there is one, is the order, and the samples of the
+// regular non-linearity are the published 7 as far as these are enough.
+func (s *Spec) setMaxOrder(order int) {
+	s.MaxOrder = order
+	if s.BandLimit != nil {
+		s.BandLimit = &order
+	}
+	s.Samples = max(7, 2*order+1)
 }
 
 // becomeSpiral sets what a SpiralNet++ does not have to its neutral value.
@@ -168,29 +178,30 @@ func (s *Spec) becomeSpiral() {
 }
 
 // ParseSpec reads a description from JSON. A field "preset" (default:
-// "default") says what the fields not given are; unknown fields are refused.
+// "default") says what the fields not given are, of which band_limit and samples
+// follow max_order; unknown fields are refused.
 func ParseSpec(text []byte) (Spec, error) {
-	var head struct {
-		Preset   *Preset      `json:"preset"`
-		Kind     Kind         `json:"kind"`
-		Features *FeatureKind `json:"features"`
-	}
+	head := struct {
+		Preset   Preset      `json:"preset"`
+		Kind     Kind        `json:"kind"`
+		Features FeatureKind `json:"features"`
+		MaxOrder *int        `json:"max_order"`
+	}{Preset: PresetDefault, Features: FeaturesRelTan}
 	if err := json.Unmarshal(text, &head); err != nil {
 		return Spec{}, invalidModel("description", "%v", jsonError(err))
 	}
-	preset := PresetDefault
-	if head.Preset != nil {
-		preset = *head.Preset
-	}
-	base, err := NewSpec(preset, head.Kind)
+	base, err := NewSpec(head.Preset, head.Kind)
 	if err != nil {
 		return Spec{}, err
 	}
-	if head.Features != nil && *head.Features != FeaturesRelTan {
+	if head.Features != FeaturesRelTan {
 		base.Powers = nil
 	}
+	if head.MaxOrder != nil && head.Kind != KindSpiral {
+		base.setMaxOrder(*head.MaxOrder)
+	}
 	described := struct {
-		Preset *Preset `json:"preset"`
+		Preset Preset `json:"preset"`
 		*Spec
 	}{Spec: &base}
 	if err := decodeStrictly(text, &described); err != nil {
@@ -199,12 +210,31 @@ func ParseSpec(text []byte) (Spec, error) {
 	return base, base.Validate()
 }
 
-// decodeStrictly is json.Unmarshal, for a text that is valid JSON, that refuses
-// unknown fields.
+// decodeStrictly is json.Unmarshal of an object into a struct that refuses what
+// that lets pass: fields that the struct does not have or spells differently, a
+// field twice, null where it has no meaning (for all but pointers), and text
+// behind the object.
 func decodeStrictly(text []byte, to any) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	return decoder.Decode(to)
+	members, err := objectMembers(text)
+	if err != nil {
+		return err
+	}
+	fields := map[string]reflect.Type{}
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(to).Elem()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+			fields[name] = field.Type
+		}
+	}
+	for _, m := range members {
+		of, found := fields[m.name]
+		if !found {
+			return fmt.Errorf("unknown field %q", m.name)
+		}
+		if string(m.value) == "null" && of.Kind() != reflect.Pointer {
+			return fmt.Errorf("%s: a null does not fit here", m.name)
+		}
+	}
+	return json.Unmarshal(text, to)
 }
 
 // jsonError says which field had the wrong type without naming Go's types.
@@ -222,6 +252,9 @@ func jsonError(err error) error {
 
 // JSON returns the description, complete.
 func (s Spec) JSON() []byte {
+	if s.Powers == nil {
+		s.Powers = []float64{} // a list in JSON as well, not null
+	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // Spec has only marshallable fields, and Validate refused NaN

@@ -13,6 +13,12 @@ func TestDescriptionsAreCheckedByField(t *testing.T) {
 	for text, message := range map[string]string{
 		`{`:                                      "description: ",
 		`[]`:                                     "description: it must be a JSON object",
+		`null`:                                   "description: it is not a JSON object",
+		`{"width": 8, "width": 16}`:              `description: "width" is there twice`,
+		`{"Width": 8}`:                           `description: unknown field "Width"`,
+		`{"width": null}`:                        "description: width: a null",
+		`{"preset": null}`:                       "description: preset: a null",
+		`{"spec": {}}`:                           "description: unknown field",
 		`{} {}`:                                  "description: ",
 		`{"preset": "best"}`:                     "preset: ",
 		`{"kind": "cnn"}`:                        `kind: "cnn" is not one of eman, gem, spiral`,
@@ -95,6 +101,70 @@ func TestPresetsAreWhatTheirNamesSay(t *testing.T) {
 	override, err := ParseSpec([]byte(`{"preset": "paper", "kind": "gem", "band_limit": 0, "features": "xyz", "classes": 9}`))
 	if err != nil || override.band() != -1 || override.Powers != nil || override.InputType() != (Type{3, 0}) || override.Classes != 9 {
 		t.Errorf("%s, %v", override.JSON(), err)
+	}
+}
+
+// The band limit is the highest order, and the samples are enough for it.
+func TestPresetsFollowTheHighestOrder(t *testing.T) {
+	for text, want := range map[string][2]int{
+		`{"preset": "authors", "max_order": 3}`:                  {3, 7},
+		`{"preset": "authors", "max_order": 4}`:                  {4, 9},
+		`{"preset": "authors", "max_order": 1}`:                  {1, 7},
+		`{"max_order": 1}`:                                       {1, 7},
+		`{"max_order": 0}`:                                       {-1, 7},
+		`{"preset": "paper", "max_order": 3}`:                    {-1, 7},
+		`{"max_order": 3, "band_limit": 1, "samples": 8}`:        {1, 8},
+		`{"max_order": 3, "band_limit": null}`:                   {-1, 7},
+		`{"kind": "spiral", "preset": "authors", "max_order":0}`: {-1, 7},
+	} {
+		s, err := ParseSpec([]byte(text))
+		if err != nil || s.band() != want[0] || s.Samples != want[1] {
+			t.Errorf("%s: band limit %d, %d samples, %v", text, s.band(), s.Samples, err)
+		}
+	}
+}
+
+func TestAuthorsConfigurationsAreReadStrictly(t *testing.T) {
+	for _, text := range []string{`null`, `{} {}`, `{"model": "EMAN", "model": "EMAN"}`, `{"Model": "EMAN"}`, `{"model": null}`} {
+		if _, err := ParseAuthorsConfig([]byte(text)); !errors.Is(err, ErrInvalidModel) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestPowersAreAListInJSON(t *testing.T) {
+	spec, err := ParseSpec([]byte(`{"kind": "spiral"}`))
+	if err != nil || !bytes.Contains(spec.JSON(), []byte(`"powers":[]`)) {
+		t.Errorf("%s, %v", spec.JSON(), err)
+	}
+}
+
+// The inner features have max_order and not the input's order: a network of
+// scalars takes RelTan features by convolutions 1 → 0.
+func TestInnerOrderIsMaxOrder(t *testing.T) {
+	for order := range 4 {
+		s, _ := NewSpec(PresetDefault, KindEMAN)
+		s.setMaxOrder(order)
+		want := [][2]int{{1, order}, {order, order}, {order, order}, {order, order}, {order, order}, {order, 0}}
+		for i, l := range s.layers() {
+			if got := [2]int{l.in.Order, l.out.Order}; got != want[i] {
+				t.Errorf("max_order %d, layer %d: %v, not %v", order, i, got, want[i])
+			}
+		}
+		if _, err := NewModel[float32](s, 1); err != nil {
+			t.Errorf("max_order %d: %v", order, err)
+		}
+	}
+}
+
+func TestAnglesOfTheBiases(t *testing.T) {
+	one := []float64{1, 1, 1, 1}
+	for bias, want := range map[Bias][]float64{BiasAngular: {1, 2, 3, 4}, BiasAngularAuthors: {1, 1, 0, 0}} {
+		for i, angles := range bias.rotations(Type{1, 4}, one) {
+			if angles[0] != want[i] {
+				t.Errorf("%s: order %d is turned by %g, not %g", bias, i+1, angles[0], want[i])
+			}
+		}
 	}
 }
 

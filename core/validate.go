@@ -135,9 +135,8 @@ func (s Spec) checkKind() error {
 		return invalidModel("heads", "%d does not divide the width %d, which would break equivariance", s.Heads, s.Width)
 	}
 	if s.Kind != KindSpiral {
-		top := max(s.MaxOrder, s.InputType().Order)
-		if s.Nonlinearity == NonlinearityRegular && s.Samples < 2*top+1 {
-			return invalidModel("samples", "%d are too few for order %d, which needs %d", s.Samples, top, 2*top+1)
+		if enough := 2*s.MaxOrder + 1; s.Nonlinearity == NonlinearityRegular && s.Samples < enough {
+			return invalidModel("samples", "%d are too few for order %d, which needs %d", s.Samples, s.MaxOrder, enough)
 		}
 		return nil
 	}

@@ -11,6 +11,9 @@ const (
 	headRows = 240
 	// logitsChunk is about how many log-probabilities are computed at a time.
 	logitsChunk = 1 << 16
+	// blockProducts and blockResults bound the multiplications by the weights
+	// of the last layer and the results of one block.
+	blockProducts, blockResults = 1 << 30, 1 << 20
 	// poolRows is the number of vertices in one partial sum of the mean over
 	// the vertices. Partial sums are added in order, whatever the threads.
 	poolRows = 16 * headRows
@@ -79,6 +82,13 @@ func (c *convolution[T]) scratchSizes(edges int64) scratchSizes {
 // chunk is how many rows of log-probabilities are computed at a time.
 func (h *denseHead[T]) chunk() int { return max(1, min(headRows, logitsChunk/h.second.N)) }
 
+// block is how many rows go through the last layer between two looks at the
+// control, where a row of the results has so many numbers: fewer than headRows
+// where they would take seconds.
+func (h *denseHead[T]) block(numbers int) int {
+	return max(1, min(headRows, blockProducts/(h.second.K*h.second.N), blockResults/numbers))
+}
+
 // workspace is the memory of one call.
 type workspace[T simd.Float] struct {
 	arena    *memory.Arena
@@ -108,12 +118,13 @@ func (m *Model[T]) workspaceSizes(vertices, blockEdges int64, threads int) works
 	return sizes
 }
 
-// numbers is how many T and float64 the arrays hold together.
-func (s workspaceSizes) numbers() (elements, doubles int64) {
+// bytes is the size of the arrays together, of elements of so many bytes.
+func (s workspaceSizes) bytes(element int64) int64 {
+	elements := 3 * s.features
 	for _, size := range s.scratch {
 		elements += size * int64(s.workers)
 	}
-	return elements + 3*s.features, s.pooled
+	return elements*element + 8*s.pooled
 }
 
 // fits says whether the workspace is large enough.

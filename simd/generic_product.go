@@ -102,7 +102,7 @@ func (Generic[T]) ArgMax(labels []int32, a Rows[T], b *Panel[T], bias []T, class
 func (Generic[T]) TopK(labels []int32, logs []T, a Rows[T], b *Panel[T], bias []T, classes, k, rows int) {
 	var sum [Lanes]T
 	for i := range rows {
-		best := ranking[T]{labels: labels[i*k:][:0:k], values: logs[i*k:][:0:k]}
+		best := newRanking(labels[i*k:], logs[i*k:], 0, k)
 		total := newLogSum()
 		for j := 0; j < classes; j += Lanes {
 			product(&sum, a.Row(i, b.K), b.strip(j/Lanes))
@@ -112,6 +112,7 @@ func (Generic[T]) TopK(labels []int32, logs []T, a Rows[T], b *Panel[T], bias []
 				total.add(float64(x))
 			}
 		}
+		best.finish()
 		total.finish()
 		for j, x := range best.values {
 			best.values[j] = T(total.logProbability(float64(x)))
@@ -119,26 +120,111 @@ func (Generic[T]) TopK(labels []int32, logs []T, a Rows[T], b *Panel[T], bias []
 	}
 }
 
-// ranking is the largest values seen so far, in falling order.
+// sortedRanking is up to how many values a ranking is kept in order: so few
+// are moved faster than a heap is mended.
+const sortedRanking = 32
+
+// ranking is the largest values seen so far, the lowest label first among equal
+// ones: in falling order where they are to be few; otherwise as they came until
+// there are enough, and then a heap with the last one of the order on top.
 type ranking[T Float] struct {
 	labels []int32
 	values []T
+	heap   bool
+}
+
+// newRanking goes on with a ranking of k values of which seen were offered.
+func newRanking[T Float](labels []int32, values []T, seen, k int) ranking[T] {
+	seen = min(seen, k)
+	return ranking[T]{labels[:seen:k], values[:seen:k], k > sortedRanking}
+}
+
+// takes says whether a value, whose label is above all labels offered before,
+// would enter the ranking.
+func (r *ranking[T]) takes(value T) bool {
+	n := len(r.values)
+	switch {
+	case n < cap(r.values):
+		return true
+	case n == 0:
+		return false
+	case r.heap:
+		return value > r.values[0]
+	default:
+		return value > r.values[n-1]
+	}
 }
 
 // offer takes a value whose label is above all labels offered before.
 func (r *ranking[T]) offer(label int32, value T) {
+	if !r.takes(value) {
+		return
+	}
 	n := len(r.values)
-	if n == cap(r.values) {
-		if n == 0 || !(value > r.values[n-1]) {
-			return
-		}
+	switch {
+	case n < cap(r.values):
+		r.labels, r.values = append(r.labels, label), append(r.values, value)
+	case r.heap:
+		r.labels[0], r.values[0] = label, value
+		r.sink(0, n)
+		return
+	default:
 		n--
 	}
-	r.labels, r.values = r.labels[:n+1], r.values[:n+1]
+	if !r.heap {
+		r.insert(n, label, value)
+	} else if n+1 == cap(r.values) {
+		for i := n / 2; i >= 0; i-- {
+			r.sink(i, n+1)
+		}
+	}
+}
+
+// insert puts a value in its place among the first n, which are in order.
+func (r *ranking[T]) insert(n int, label int32, value T) {
 	for ; n > 0 && value > r.values[n-1]; n-- {
 		r.labels[n], r.values[n] = r.labels[n-1], r.values[n-1]
 	}
 	r.labels[n], r.values[n] = label, value
+}
+
+// sink mends the heap of the first n values below i.
+func (r *ranking[T]) sink(i, n int) {
+	for {
+		last := 2*i + 1
+		if last >= n {
+			return
+		}
+		if last+1 < n && r.after(last+1, last) {
+			last++
+		}
+		if !r.after(last, i) {
+			return
+		}
+		r.swap(i, last)
+		i = last
+	}
+}
+
+// after says whether value i comes after value j in the order.
+func (r *ranking[T]) after(i, j int) bool {
+	return r.values[i] < r.values[j] || r.values[i] == r.values[j] && r.labels[i] > r.labels[j]
+}
+
+func (r *ranking[T]) swap(i, j int) {
+	r.labels[i], r.labels[j] = r.labels[j], r.labels[i]
+	r.values[i], r.values[j] = r.values[j], r.values[i]
+}
+
+// finish puts a full ranking in order.
+func (r *ranking[T]) finish() {
+	if !r.heap {
+		return
+	}
+	for n := len(r.values) - 1; n > 0; n-- {
+		r.swap(0, n)
+		r.sink(0, n)
+	}
 }
 
 // logSum is log Σ exp(x) of a stream of numbers, as greatest + log(sum).

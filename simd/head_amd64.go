@@ -88,9 +88,8 @@ func (v *vector) TopK(labels []int32, logs []float32, a Rows[float32], b *Panel[
 		}
 		v.scan(w, a, b, bias, classes, n, func(row, first int, scores []float32, most float32) {
 			v.addExp(&w.totals[row], scores, most)
-			seen := min(first, k)
-			best := ranking[float32]{labels: labels[row*k:][:seen:k], values: logs[row*k:][:seen:k]}
-			if seen == k && !(most > best.values[k-1]) {
+			best := newRanking(labels[row*k:], logs[row*k:], first, k)
+			if !best.takes(most) {
 				return
 			}
 			for j, x := range scores[:min(len(scores), classes-first)] {
@@ -98,6 +97,8 @@ func (v *vector) TopK(labels []int32, logs []float32, a Rows[float32], b *Panel[
 			}
 		})
 		for i := range n {
+			best := newRanking(labels[i*k:], logs[i*k:], classes, k)
+			best.finish()
 			total := &w.totals[i]
 			total.finish()
 			for j, x := range logs[i*k:][:k] {

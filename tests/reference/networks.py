@@ -256,10 +256,10 @@ def convolution(description, parameters, name, x, edges, ring_weights, out_order
 
 
 def turns(angles, bias):
-    """By how much each rho_n is turned, (L, C): n b_n in the paper; in the authors' code rho_2 by b_2 itself."""
+    """By how much each rho_n is turned, (L, C): n b_n in the paper; in the authors' code rho_1 by b_1, rho_2 by b_2 itself."""
     orders = np.arange(1, len(angles) + 1)
     if bias == "angular_authors":
-        orders[1:2] = 1
+        orders = np.array([1, 1] + [0] * len(angles))[: len(angles)]
     return orders[:, None] * angles
 
 

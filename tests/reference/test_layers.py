@@ -276,7 +276,7 @@ def test_angular_bias_by_hand():
     np.testing.assert_allclose(y[0, 0], want, rtol=1e-15)
     angles = np.ones((4, 1))
     np.testing.assert_array_equal(networks.turns(angles, "angular")[:, 0], [1, 2, 3, 4])
-    np.testing.assert_array_equal(networks.turns(angles, "angular_authors")[:, 0], [1, 1, 3, 4])
+    np.testing.assert_array_equal(networks.turns(angles, "angular_authors")[:, 0], [1, 1, 0, 0])
 
 
 # ---- Non-linearities -----------------------------------------------------------------------------------------------
