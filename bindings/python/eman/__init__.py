@@ -27,6 +27,7 @@ from eman.errors import (
     UnsupportedError,
 )
 from eman.mesh import Mesh
+from eman.model import Model
 from eman.report import Report
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "InvalidModelError",
     "LibraryError",
     "Mesh",
+    "Model",
     "OutOfMemoryError",
     "Report",
     "UnsupportedError",
