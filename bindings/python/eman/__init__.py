@@ -8,6 +8,9 @@ Importing the package opens no shared library; the first call does.
 >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
 >>> mesh.reltan(powers=(0.5, 0.7)).shape
 (4, 2, 2)
+>>> model = eman.Model("default", classes=16)
+>>> model.predict(mesh).shape
+(4,)
 """
 
 from eman import creatures, plot, transforms
@@ -26,7 +29,9 @@ from eman.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
+from eman.evaluate import accuracy, equivariance_gap
 from eman.mesh import Mesh
+from eman.model import Model
 from eman.report import Report
 
 __all__ = [
@@ -41,12 +46,15 @@ __all__ = [
     "InvalidModelError",
     "LibraryError",
     "Mesh",
+    "Model",
     "OutOfMemoryError",
     "Report",
     "UnsupportedError",
     "__version__",
+    "accuracy",
     "build_info",
     "creatures",
+    "equivariance_gap",
     "plot",
     "transforms",
     "trim",

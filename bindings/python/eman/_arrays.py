@@ -195,3 +195,18 @@ def _cells(cells: Any) -> Array:
     if not blocks:
         return np.zeros((0, 3), np.int64)
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def tensor(source: Any, name: str) -> Array:
+    """A float32 or float64 array of any shape, packed in C order; torch tensors too, wherever they lie."""
+    if hasattr(source, "detach") and hasattr(source, "cpu"):
+        source = source.detach().cpu()
+        if "16" in str(getattr(source, "dtype", "")):  # numpy has no bfloat16
+            source = source.float()
+        source = source.numpy()
+    found = array(source, name)
+    if found.dtype.kind not in "fiu":
+        raise InvalidArgumentError(f"{name} must be real numbers, got {found.dtype}")
+    kept = found.dtype in _REAL and found.dtype.isnative
+    packed = np.ascontiguousarray(found, found.dtype if kept else np.float64)
+    return packed.reshape(found.shape)  # ascontiguousarray makes a number a list

@@ -290,3 +290,14 @@ def check(status: int) -> None:
     """Raise the exception of a status other than OK, with this thread's message."""
     if status != OK:
         fail(status, last_error())
+
+
+def text(function: Any, *arguments: Any) -> str:
+    """The text that a function writes to its last parameters: room, its size, and where to say how much it needs."""
+    length = c_int64()
+    status = function(*arguments, None, 0, ctypes.byref(length))
+    if status != E_BUFFER_TOO_SMALL:
+        check(status)
+    room = ctypes.create_string_buffer(length.value + 1)
+    check(function(*arguments, room, len(room), ctypes.byref(length)))
+    return room.value.decode()

@@ -28,7 +28,7 @@ class Handle:
         self._free = free
         self._kind = kind
         self._lock = threading.Lock()
-        self._exclusive = threading.Lock()
+        self._exclusive = threading.RLock()
         self._users = 0
         self._closed = False
 
@@ -56,7 +56,10 @@ class Handle:
             self._free(self._address)
 
     def exclusive(self) -> AbstractContextManager[object]:
-        """A context in which only one thread is at a time, for calls that must not interleave."""
+        """A context in which only one thread is at a time, for calls that must not interleave.
+
+        The thread itself may enter again: a progress function may use the object whose call it watches.
+        """
         return nullcontext() if _loader.forked() else self._exclusive
 
     def close(self) -> None:

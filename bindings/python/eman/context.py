@@ -168,13 +168,7 @@ def build_info() -> dict[str, Any]:
     1
     """
     library = _capi.library()
-    length = ctypes.c_int64()
-    status = library.eman_build_info(None, 0, ctypes.byref(length))
-    if status != _capi.E_BUFFER_TOO_SMALL:
-        _capi.check(status)
-    text = ctypes.create_string_buffer(length.value + 1)
-    _capi.check(library.eman_build_info(text, len(text), ctypes.byref(length)))
-    facts: dict[str, Any] = json.loads(text.value)
+    facts: dict[str, Any] = json.loads(_capi.text(library.eman_build_info))
     facts["library"] = library._name
     return facts
 

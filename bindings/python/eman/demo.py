@@ -1,7 +1,7 @@
 """A first look: ``python -m eman.demo [--mesh PATH] [--output DIR] [--seed N]``.
 
 Takes a mesh, or makes a creature, and shows the main job of the library on it: the mesh doctor, RelTan features and
-how long they take, whether they are as equivariant as they should be, and a picture.
+how long they take, whether they and a network are as equivariant as they should be, and a picture.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from eman.creatures import SPECIES, creature
 #: The largest relative difference that counts as equal; double rounding leaves some 1e-13.
 TOLERANCE = 1e-9
 
+#: The same for a network in float32: the mean squared difference of log-probabilities.
+GAP = 1e-11
+
 _POWERS = (0.5, 0.7)
+_CLASSES = 16
 
 
 def run(
@@ -35,7 +39,7 @@ def run(
     up: Optional[str] = None,
     weld: bool = False,
 ) -> bool:
-    """Run the demo and print what it finds; whether the features are equivariant.
+    """Run the demo and print what it finds; whether features and network are equivariant.
 
     Parameters
     ----------
@@ -99,6 +103,9 @@ def run(
         equivariant &= good
         print(f"  {what:<44}{difference:9.1e}   {'as it should be' if good else 'TOO LARGE'}")
 
+    _section("An equivariant mesh attention network (section 6)")
+    equivariant &= _network(mesh, report["zero_normal_vertices"], seed)
+
     _section("Files")
     output.mkdir(parents=True, exist_ok=True)
     _write(mesh, features[:, 1], name, output, up or ("z" if path is None else "y"))
@@ -129,6 +136,52 @@ def _equivariance(mesh: eman.Mesh, features: Any, defined: Any, seed: int) -> li
             difference(turned.features_back(turned.mesh.reltan(_POWERS)), mesh.reltan(_POWERS)),
         ),
     ]
+
+
+def _network(mesh: eman.Mesh, undefined: Any, seed: int) -> bool:
+    """Run an untrained network on the mesh and its transformations; whether it is equivariant."""
+    model = eman.Model("default", classes=_CLASSES, seed=seed)
+    count = sum(values.size for values in model.parameters().values())
+    print("  NOT TRAINED: its parameters are random, so its labels mean nothing. What can be seen is that they do not")
+    print("  change with coordinates, order and gauge.")
+    print(f"  preset default: {len(model.layers)} attention layers, {_CLASSES} classes, {count:,} parameters")
+    vertices, edges = mesh.vertex_count, mesh.edge_count
+    start = time.perf_counter()
+    before = model.logits(mesh)
+    seconds = time.perf_counter() - start
+    print(f"  log-probabilities of {vertices:,} vertices: {1e3 * seconds:.0f} ms", end="")
+    print(f", {1e6 * seconds / vertices:.0f} µs per vertex; memory: {model.estimate(vertices, edges) / 1e6:.1f} MB")
+    seen = _beyond(mesh, undefined, len(model.layers))
+    if not seen.any():
+        print("  Normals are undefined all over this mesh: nothing can be said about its equivariance.")
+        return True
+    if not seen.all():
+        print(f"  without {np.count_nonzero(~seen):,} vertices that see one whose faces define no normal")
+    print("  mean squared difference of log-probabilities, float32 (the paper's best: 1.3e-05, 5.6e-09, 1.9e-13):")
+    turned, renumbered = transforms.gauge(mesh, seed=seed), transforms.permutation(mesh, seed=seed)
+    moved = transforms.similarity(mesh, seed=seed)
+    equivariant = True
+    for what, after in (
+        ("frames turned by random angles", model.logits(turned.mesh)),
+        (f"rotated, moved, scaled by {moved.scale:.3g}", model.logits(moved.mesh)),
+        ("vertices, faces and corners renumbered", renumbered.vertices_back(model.logits(renumbered.mesh))),
+    ):
+        gap = float(np.mean(np.square(np.subtract(before, after, dtype=np.float64)[seen])))
+        equivariant &= gap <= GAP
+        print(f"  {what:<44}{gap:9.1e}   {'as it should be' if gap <= GAP else 'TOO LARGE'}")
+    return equivariant
+
+
+def _beyond(mesh: eman.Mesh, vertices: Any, rings: int) -> Any:
+    """Which vertices are more than so many edges away from the given ones."""
+    near = np.zeros(mesh.vertex_count, bool)
+    near[vertices] = True
+    if near.any():
+        offsets, ends = mesh.neighbors
+        starts = np.repeat(np.arange(mesh.vertex_count), np.diff(offsets))
+        for _ in range(rings):
+            near[starts[near[ends]]] = True
+    return ~near
 
 
 def _write(mesh: eman.Mesh, vectors: Any, name: str, output: Path, up: str) -> None:

@@ -1,0 +1,28 @@
+"""The program ``eman``, also ``python -m eman``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+from eman import _command, convert
+
+__all__ = ["main"]
+
+COMMANDS = (convert.COMMAND,)
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run a subcommand.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 done, 1 not done, 2 wrong usage, 3 an optional package is missing, 130 interrupted.
+    """
+    return _command.main("eman", COMMANDS, arguments)

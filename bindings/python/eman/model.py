@@ -1,0 +1,741 @@
+"""Equivariant mesh attention networks, GEM-CNNs and SpiralNet++ (§3.6, §5, §6 of the paper)."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from eman import _arrays, _capi
+from eman._calls import interruptible
+from eman._handle import Handle
+from eman.context import Context, default_context
+from eman.errors import InvalidArgumentError
+from eman.mesh import Mesh, _seed
+
+if TYPE_CHECKING:
+    from _typeshed import StrPath
+
+__all__ = ["Layer", "Model"]
+
+Float32Array = npt.NDArray[np.float32]
+Int32Array = npt.NDArray[np.int32]
+
+#: A call of this many multiplications (vertices times parameters) and more is made so that Ctrl-C can end it; below
+#: it takes a few hundredths of a second.
+LONG = 20_000_000
+
+
+class Layer(NamedTuple):
+    """A layer in front of the dense ones, whose features and attention can be read out.
+
+    Attributes
+    ----------
+    name : str
+        What the names of its parameters begin with.
+    channels : int
+        C of its features.
+    order : int
+        L: its features have the types ρ0 … ρL.
+    heads : int
+        Of its attention; 0 if it has none.
+    """
+
+    name: str
+    channels: int
+    order: int
+    heads: int
+
+
+class Model:
+    """A network with its parameters.
+
+    Parameters
+    ----------
+    preset : {"default", "paper", "authors"} or dict
+        "default" is exactly equivariant, and what is recommended; "paper" follows the paper, "authors" its published
+        code.  Or a description as `spec` gives it, whole or in part; the key "preset" says where the rest is from.
+    classes : int
+        How many.  Not needed where the description or `labels` says so.
+    task : {"segmentation", "classification"}
+        Label every vertex, or the mesh.  By default what the description says, else segmentation.
+    seed : int
+        Of the random parameters.
+    context : Context, optional
+        Threads and memory; by default a context shared by all.
+    **overrides
+        Fields of the description, which replace those of `preset`: kind ("eman", "gem", "spiral"), features
+        ("reltan", "get", "xyz"), powers, labels (a name for each class), width, blocks, max_order, band_limit, rings,
+        heads, bias, nonlinearity, aggregation, hidden and others: `spec` shows all.
+
+    Raises
+    ------
+    InvalidModelError
+        For a field that is unknown or out of its range; the message names it.
+    InvalidArgumentError
+        For wrong types, or if the number of classes is not said.
+    OutOfMemoryError
+        If the context's limit or the system's memory does not suffice.
+
+    Notes
+    -----
+    A model may be used from many threads at once, on one mesh or many; calls release the GIL, and results are the same
+    bits for any number of threads.  `set_parameters` changes a model between the calls of other threads, never within.
+
+    Calls that compute can be interrupted by Ctrl-C.  Their argument `progress` is a function that gets the fraction
+    done, in [0, 1], on the thread of the call, about twenty times a second; or a progress bar with ``update`` and
+    ``total`` (tqdm's), or ``tqdm`` itself.  An exception that it raises ends the call and goes through.
+
+    Models can be pickled and copied.
+
+    Examples
+    --------
+    >>> import eman
+    >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> model = eman.Model("default", labels=["head", "foot"], seed=1)
+    >>> model
+    Model(eman, reltan, segmentation, classes=2, parameters=67922)
+    >>> model.logits(mesh).shape
+    (4, 2)
+    """
+
+    def __init__(
+        self,
+        preset: Union[str, Mapping[str, Any]] = "default",
+        *,
+        classes: Optional[int] = None,
+        task: Optional[str] = None,
+        seed: int = 0,
+        context: Optional[Context] = None,
+        **overrides: Any,
+    ) -> None:
+        text = _description(preset, {"classes": classes, "task": task}, overrides)
+        number = _seed(seed)
+        create = _capi.library().eman_model_create
+        self._make(context, lambda owner, out: create(owner, text, number, out))
+
+    def _make(self, context: Optional[Context], call: Callable[[Any, Any], int]) -> None:
+        """Own what ``call(context, out)`` makes."""
+        self._context = context if context is not None else default_context()
+        library, address = _capi.library(), ctypes.c_void_p()
+        with self._context._handle as owner:
+            _capi.check(call(owner, ctypes.byref(address)))
+        self._handle = Handle(address, library.eman_model_free, "model")
+        self._handle.free_with(self)
+        # Setting parameters changes nothing of this.
+        self._text = _capi.text(library.eman_model_spec, address)
+        spec = self.spec
+        self._classes, self._task = int(spec["classes"]), str(spec["task"])
+        self._layers = _read_layers(library, address)
+        self._shapes = _read_shapes(library, address)
+        self._size = sum(_count(shape) for shape in self._shapes.values())
+
+    @classmethod
+    def _made(cls, context: Optional[Context], call: Callable[[Any, Any], int]) -> Model:
+        model = cls.__new__(cls)
+        model._make(context, call)
+        return model
+
+    # ---------------------------------------------------------------- files
+
+    @classmethod
+    def load(cls, path: StrPath, *, context: Optional[Context] = None) -> Model:
+        """Read a model file (safetensors).
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        context : Context, optional
+            Threads and memory.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        FileError
+            If it cannot be read.
+        InvalidModelError
+            If it is no model; the message names the tensor or field.
+        """
+        name, load = _file_name(path), _capi.library().eman_model_load
+        return cls._made(context, lambda owner, out: int(load(owner, name, out)))
+
+    def save(self, path: StrPath) -> None:
+        """Write a model file (safetensors).
+
+        At every moment the file is the old one or the new one as a whole.
+
+        Parameters
+        ----------
+        path : path
+            The file; by convention ``.safetensors``.
+
+        Raises
+        ------
+        FileError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import eman, os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+        >>> eman.Model("paper", classes=3).save(path)
+        >>> eman.Model.load(path).classes
+        3
+        """
+        name = _file_name(path)
+        with self._handle as handle:
+            _capi.check(_capi.library().eman_model_save(handle, name))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, context: Optional[Context] = None) -> Model:
+        """Read the content of a model file, as `load` does.
+
+        Parameters
+        ----------
+        data : bytes
+            Or any other buffer.
+        context : Context, optional
+            Threads and memory.
+
+        Returns
+        -------
+        Model
+        """
+        try:
+            view = memoryview(data)
+        except TypeError as error:
+            raise InvalidArgumentError(f"data must be bytes: {error}") from error
+        packed = view if view.c_contiguous else view.tobytes()
+        content = np.frombuffer(packed, np.uint8) if view.nbytes else np.empty(0, np.uint8)
+        load = _capi.library().eman_model_load_memory
+        return cls._made(context, lambda owner, out: int(load(owner, content.ctypes.data, content.size, out)))
+
+    def to_bytes(self) -> bytes:
+        """The content of a model file, as `save` writes it."""
+        save, size = _capi.library().eman_model_save_memory, ctypes.c_int64()
+        with self._handle as handle:
+            status = save(handle, None, 0, ctypes.byref(size))
+            if status != _capi.E_BUFFER_TOO_SMALL:
+                _capi.check(status)
+            content = np.empty(size.value, np.uint8)
+            _capi.check(save(handle, content.ctypes.data, content.size, ctypes.byref(size)))
+        return content.tobytes()
+
+    @classmethod
+    def from_authors(
+        cls,
+        state: Mapping[str, Any],
+        *,
+        model: str = "RelTanEMAN",
+        task: str = "segmentation",
+        n_rings: int = 2,
+        max_order: int = 2,
+        n_heads: int = 1,
+        equiv_bias: bool = True,
+        regular_non_lin: bool = False,
+        rel_power_list: Sequence[float] = (0.5, 0.7),
+        deg_power: float = 1.5,
+        rel_power_const: float = 1.0,
+        null_isolated: bool = False,
+        context: Optional[Context] = None,
+    ) -> Model:
+        """Convert a network of the authors' published code; the arguments are those that it was built with.
+
+        Parameters
+        ----------
+        state : mapping of str to array_like
+            Its ``state_dict()``: numpy arrays, torch tensors and the like.  Buffers (kernel, dft) may be absent.  The
+            widths are those of the arrays.
+        model : {"RelTanEMAN", "EMAN", "RelTanGemCNN", "GemCNN", "SpiralNet"}
+            The class of their network.
+        task : {"segmentation", "classification"}
+            Whether it labels every vertex or, by mean pooling, the mesh.
+        n_rings : int
+            Radial rings.
+        max_order : int
+            Highest order of the features, and band limit of the kernels.
+        n_heads : int
+            Attention heads.
+        equiv_bias : bool
+            Angular biases (§5), or else the additive ones, which break equivariance.
+        regular_non_lin : bool
+            A non-linearity between the convolutions of a block as well.
+        rel_power_list : sequence of float
+            Relative powers r of the RelTan features (§4) ...
+        deg_power, rel_power_const : float
+            ... which are divided by rel_power_const·N^deg_power.
+        null_isolated : bool
+            Their choice of features 0 rather than NaN at isolated vertices; here they are always 0.
+        context : Context, optional
+            Threads and memory.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        InvalidModelError
+            For a tensor that is missing, unknown or of another shape, or an option out of its range; the message
+            names it.
+
+        Notes
+        -----
+        Their code takes angle-weighted normals: ``eman.Mesh(..., normals="angle")``.  On open boundaries it has edges
+        in one direction only, which is not followed here.  For the file that ``torch.save`` wrote see ``eman convert``.
+        """
+        config = {
+            "model": model,
+            "task": task,
+            "n_rings": n_rings,
+            "max_order": max_order,
+            "n_heads": n_heads,
+            "equiv_bias": equiv_bias,
+            "regular_non_lin": regular_non_lin,
+            "rel_power_list": list(rel_power_list),
+            "deg_power": deg_power,
+            "rel_power_const": rel_power_const,
+            "null_isolated": null_isolated,
+        }
+        text = _json(config)
+        tensors = _Tensors(state, "state")
+        convert = _capi.library().eman_model_from_authors
+        return cls._made(context, lambda owner, out: int(convert(owner, text, tensors.array, len(tensors.array), out)))
+
+    # ---------------------------------------------------------------- description
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The complete description; ``eman.Model(model.spec)`` is the same network with new parameters."""
+        described: dict[str, Any] = json.loads(self._text)
+        return described
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the classes; empty if they have none."""
+        return list(self.spec.get("labels") or ())
+
+    @property
+    def classes(self) -> int:
+        """How many classes."""
+        return self._classes
+
+    @property
+    def task(self) -> str:
+        """What it labels: every vertex ("segmentation") or the mesh ("classification")."""
+        return self._task
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers in front of the dense ones: name, channels, order, heads."""
+        return list(self._layers)
+
+    @property
+    def context(self) -> Context:
+        """The context it was made with."""
+        return self._context
+
+    def __repr__(self) -> str:
+        if self._handle.closed:
+            return "Model(closed)"
+        spec = self.spec
+        kinds = f"{spec['kind']}, {spec['features']}, {self._task}"
+        return f"Model({kinds}, classes={self._classes}, parameters={self._size})"
+
+    # ---------------------------------------------------------------- parameters
+
+    def parameters(self) -> dict[str, Float32Array]:
+        """Copies of the tensors by name, in the order of the network.
+
+        Examples
+        --------
+        >>> import eman
+        >>> eman.Model("default", classes=16).parameters()["dense2.weight"].shape
+        (16, 256)
+        """
+        result = {}
+        get = _capi.library().eman_model_get_parameter
+        with self._handle as handle, self._handle.exclusive():  # all of one state
+            for index, (name, shape) in enumerate(self._shapes.items()):
+                values = np.empty(_count(shape), np.float32)
+                target = _arrays.mutable_view(values)
+                _capi.check(get(handle, index, ctypes.byref(target)))
+                result[name] = values.reshape(shape)
+        return result
+
+    def set_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """Replace parameters: all of the given ones, or, after an error, none.
+
+        Calls of other threads that are running finish with the old ones.
+
+        Parameters
+        ----------
+        parameters : mapping of str to array_like
+            Names and shapes as of `parameters`, some or all of them; finite numbers, stored as float32.
+
+        Raises
+        ------
+        InvalidModelError
+            For an unknown name, another shape, or a number that is not finite; the message names the tensor.
+        InvalidArgumentError
+            For what is no array of real numbers.
+        """
+        tensors = _Tensors(parameters, "parameters")
+        change = _capi.library().eman_model_set_parameters
+        with self._handle as handle, self._handle.exclusive():
+            _capi.check(change(handle, tensors.array, len(tensors.array)))
+
+    # ---------------------------------------------------------------- inference
+
+    def logits(self, mesh: Mesh, *, progress: Any = None) -> Float32Array:
+        """The log-probabilities of all classes.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            With V vertices.
+        progress : callable or progress bar, optional
+            Gets the fraction done; see `Model`.
+
+        Returns
+        -------
+        (V, classes) float32, or (classes,) for classification
+
+        Raises
+        ------
+        InvalidMeshError
+            If an input feature is too large for float32.
+        OutOfMemoryError
+            If the context's limit or the system's memory does not suffice.
+        """
+        rows = self._rows(mesh)
+        result = np.empty((rows, self._classes), np.float32)
+        target = _arrays.mutable_view(result)
+        logits = _capi.library().eman_model_logits
+        self._run(mesh, progress, lambda model, on, control: logits(model, on, control, ctypes.byref(target)))
+        return result if self._task == "segmentation" else result[0]
+
+    def predict(self, mesh: Mesh, *, progress: Any = None) -> Union[Int32Array, int]:
+        """The most probable class: of each vertex, or of the mesh.
+
+        The log-probabilities are not stored, however many classes there are.  Of equally probable classes the lowest
+        is taken.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            With V vertices.
+        progress : callable or progress bar, optional
+            Gets the fraction done; see `Model`.
+
+        Returns
+        -------
+        (V,) int32, or int for classification
+
+        Raises
+        ------
+        InvalidMeshError, OutOfMemoryError
+            As `logits`.
+        """
+        result = np.empty(self._rows(mesh), np.int32)
+        target = _arrays.mutable_view(result)
+        predict = _capi.library().eman_model_predict
+        self._run(mesh, progress, lambda model, on, control: predict(model, on, control, ctypes.byref(target)))
+        return result if self._task == "segmentation" else int(result[0])
+
+    def top(self, mesh: Mesh, k: int, *, progress: Any = None) -> tuple[Int32Array, Float32Array]:
+        """The k most probable classes and their probabilities, the most probable first.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            With V vertices.
+        k : int
+            From 1 to the number of classes.
+        progress : callable or progress bar, optional
+            Gets the fraction done; see `Model`.
+
+        Returns
+        -------
+        labels : (V, k) int32, or (k,) for classification
+        probabilities : (V, k) float32, or (k,)
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there are not so many classes.
+        InvalidMeshError, OutOfMemoryError
+            As `logits`.
+        """
+        if not 1 <= k <= self._classes:
+            raise InvalidArgumentError(f"k must be between 1 and {self._classes}, the number of classes, got {k}")
+        rows = self._rows(mesh)
+        labels, probabilities = np.empty((rows, k), np.int32), np.empty((rows, k), np.float32)
+        targets = _arrays.mutable_view(labels), _arrays.mutable_view(probabilities)
+        top = _capi.library().eman_model_top
+        self._run(mesh, progress, lambda model, on, control: top(model, on, k, control, *map(ctypes.byref, targets)))
+        if self._task == "segmentation":
+            return labels, probabilities
+        return labels[0], probabilities[0]
+
+    def attention(self, mesh: Mesh, layer: Union[int, str], *, progress: Any = None) -> Float32Array:
+        """The attention coefficients α_pq = N_p·softmax of a layer (§6).
+
+        Parameters
+        ----------
+        mesh : Mesh
+            With E directed edges.
+        layer : int or str
+            Number (negative ones count from the end) or name among `layers`; one with heads.
+        progress : callable or progress bar, optional
+            Gets the fraction done; see `Model`.
+
+        Returns
+        -------
+        (E, heads) float32
+            In the order of ``mesh.neighbors``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an unknown layer or one without attention.
+        InvalidMeshError, OutOfMemoryError
+            As `logits`.
+        """
+        number = self._layer(layer)
+        if self._layers[number].heads == 0:
+            raise InvalidArgumentError(f"layer {number}, {self._layers[number].name}, has no attention")
+        _check_mesh(mesh)
+        attention = _capi.library().eman_model_attention
+        with mesh._handle.exclusive():  # an update, which may change E, has to wait
+            result = np.empty((mesh.edge_count, self._layers[number].heads), np.float32)
+            target = _arrays.mutable_view(result)
+            self._run(
+                mesh, progress, lambda model, on, control: attention(model, on, number, control, ctypes.byref(target))
+            )
+        return result
+
+    def features(self, mesh: Mesh, layer: Union[int, str], *, progress: Any = None) -> Float32Array:
+        """The features behind a layer, in the gauges of the mesh.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            With V vertices.
+        layer : int or str
+            Number (negative ones count from the end) or name among `layers`.
+        progress : callable or progress bar, optional
+            Gets the fraction done; see `Model`.
+
+        Returns
+        -------
+        (V, C, 2L + 1) float32
+            For each of the layer's C channels ρ0, then the two coordinates of ρ1, of ρ2, …
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an unknown layer.
+        InvalidMeshError, OutOfMemoryError
+            As `logits`.
+        """
+        number = self._layer(layer)
+        _check_mesh(mesh)
+        channels, components = self._layers[number].channels, 2 * self._layers[number].order + 1
+        result = np.empty((mesh.vertex_count, channels * components), np.float32)
+        target = _arrays.mutable_view(result)
+        features = _capi.library().eman_model_features
+        self._run(mesh, progress, lambda model, on, control: features(model, on, number, control, ctypes.byref(target)))
+        return result.reshape(-1, channels, components)
+
+    def estimate(self, vertices: int, edges: Optional[int] = None) -> int:
+        """About how many bytes of large arrays `predict` takes beside the mesh; `logits` takes its output as well.
+
+        Parameters
+        ----------
+        vertices : int
+            V.
+        edges : int, optional
+            E, directed edges; by default six for each vertex, as on closed surfaces.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import eman
+        >>> eman.Model("default", classes=16).estimate(1_000_000) < 2_000_000_000
+        True
+        """
+        sizes = [_size(vertices, "vertices"), _size(6 * vertices if edges is None else edges, "edges")]
+        result = ctypes.c_int64()
+        with self._handle as handle:
+            _capi.check(_capi.library().eman_model_estimate(handle, *sizes, ctypes.byref(result)))
+        return result.value
+
+    def _rows(self, mesh: Mesh) -> int:
+        _check_mesh(mesh)
+        return mesh.vertex_count if self._task == "segmentation" else 1
+
+    def _layer(self, layer: Union[int, str]) -> int:
+        names = [found.name for found in self._layers]
+        if isinstance(layer, str):
+            if layer not in names:
+                raise InvalidArgumentError(f"layer must be one of {', '.join(names)}, got {layer!r}")
+            return names.index(layer)
+        if not -len(names) <= layer < len(names):
+            raise InvalidArgumentError(f"layer must be between 0 and {len(names) - 1}, got {layer}")
+        return int(layer) % len(names)
+
+    def _run(self, mesh: Mesh, progress: Any, call: Callable[[Any, Any, Any], int]) -> None:
+        """Make ``call(model, mesh, control)``."""
+        with self._handle as model, mesh._handle as on:
+            interruptible(
+                lambda control: int(call(model, on, control)),
+                long=mesh.vertex_count * self._size >= LONG,
+                progress=progress,
+            )
+
+    # ---------------------------------------------------------------- life
+
+    def copy(self) -> Model:
+        """A model of its own with the same description, parameters and context."""
+        return type(self).from_bytes(self.to_bytes(), context=self._context)
+
+    def __copy__(self) -> Model:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)  # on the default context
+
+    def close(self) -> None:
+        """Free the model now rather than when it is garbage; other threads' running calls finish first."""
+        self._handle.close()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class _Tensors:
+    """Named arrays as the library takes them, with what they point to."""
+
+    def __init__(self, source: Mapping[str, Any], name: str) -> None:
+        if not isinstance(source, Mapping):
+            raise InvalidArgumentError(f"{name} must map names to arrays, got {type(source).__name__}")
+        self._kept: list[Any] = []
+        self.array = (_capi.Tensor * len(source))()
+        for number, (key, value) in enumerate(source.items()):
+            if not isinstance(key, str) or "\0" in key:
+                raise InvalidArgumentError(f"{name}: {key!r} is no name of a tensor")
+            values = _arrays.tensor(value, f"{name}[{key!r}]")
+            shape = (ctypes.c_int64 * values.ndim)(*values.shape)
+            self._kept += [values, shape]
+            dtype = _capi.FLOAT32 if values.dtype == np.float32 else _capi.FLOAT64
+            self.array[number] = _capi.Tensor(
+                key.encode("utf-8", "replace"), values.ctypes.data, shape, values.ndim, dtype
+            )
+
+
+def _description(preset: Any, named: dict[str, Any], overrides: dict[str, Any]) -> bytes:
+    """The JSON text of a description."""
+    if isinstance(preset, Mapping):
+        fields = dict(preset)
+    elif isinstance(preset, str):
+        fields = {"preset": preset}
+    else:
+        raise InvalidArgumentError(f"preset must be a name or a dict, got {type(preset).__name__}")
+    fields.update((name, value) for name, value in named.items() if value is not None)
+    fields.update(overrides)
+    if "classes" not in fields:
+        labels = fields.get("labels")
+        if not labels:
+            raise InvalidArgumentError("classes, the number of classes, is needed")
+        fields["classes"] = len(labels)
+    return _json(fields)
+
+
+def _json(fields: dict[str, Any]) -> bytes:
+    def plain(value: Any) -> Any:
+        if isinstance(value, (np.generic, np.ndarray)):
+            return value.tolist()
+        raise TypeError(f"{type(value).__name__} {value!r} does not fit into a description")
+
+    try:
+        return json.dumps(fields, default=plain, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(str(error)) from error
+
+
+def _file_name(path: StrPath) -> bytes:
+    name = os.fspath(path)
+    if isinstance(name, bytes):
+        name = os.fsdecode(name)
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"path {name!r} is not valid Unicode") from error
+    if b"\0" in encoded:
+        raise InvalidArgumentError(f"path {name!r} contains a zero byte")
+    return encoded
+
+
+def _check_mesh(mesh: Any) -> None:
+    if not isinstance(mesh, Mesh):
+        raise InvalidArgumentError(f"mesh must be an eman.Mesh, got {type(mesh).__name__}")
+
+
+def _size(value: int, name: str) -> int:
+    if not 0 <= value < 2**63:
+        raise InvalidArgumentError(f"{name} must be between 0 and 2**63 - 1, got {value}")
+    return int(value)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def _read_layers(library: ctypes.CDLL, model: ctypes.c_void_p) -> list[Layer]:
+    count = ctypes.c_int32()
+    _capi.check(library.eman_model_layer_count(model, ctypes.byref(count)))
+    layers = []
+    for index in range(count.value):
+        info = _capi.LayerInfo(struct_size=ctypes.sizeof(_capi.LayerInfo))
+        _capi.check(library.eman_model_describe_layer(model, index, ctypes.byref(info)))
+        layers.append(Layer(info.name.decode(), info.channels, info.order, info.heads))
+    return layers
+
+
+def _read_shapes(library: ctypes.CDLL, model: ctypes.c_void_p) -> dict[str, tuple[int, ...]]:
+    count = ctypes.c_int32()
+    _capi.check(library.eman_model_parameter_count(model, ctypes.byref(count)))
+    shapes = {}
+    for index in range(count.value):
+        info = _capi.ParameterInfo(struct_size=ctypes.sizeof(_capi.ParameterInfo))
+        _capi.check(library.eman_model_describe_parameter(model, index, ctypes.byref(info)))
+        shapes[info.name.decode()] = tuple(info.shape[: info.rank])
+    return shapes
