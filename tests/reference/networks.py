@@ -256,7 +256,7 @@ def convolution(description, parameters, name, x, edges, ring_weights, out_order
 
 
 def turns(angles, bias):
-    """By how much each rho_n is turned, (L, C): n b_n in the paper; in the authors' code rho_1 by b_1, rho_2 by b_2 itself."""
+    """By how much each rho_n is turned, (L, C): n b_n in the paper; b_1 and b_2 themselves in the authors' code."""
     orders = np.arange(1, len(angles) + 1)
     if bias == "angular_authors":
         orders = np.array([1, 1] + [0] * len(angles))[: len(angles)]
