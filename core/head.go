@@ -1,6 +1,12 @@
 package core
 
-import "libeman/simd"
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"libeman/simd"
+)
 
 // denseHead is the end of a network (app. F): a dense layer with ReLU (ELU
 // behind spirals), dropout, which does nothing at inference, the mean over the
@@ -12,6 +18,8 @@ type denseHead[T simd.Float] struct {
 	first, second       *simd.Panel[T]
 	firstBias           []T // [padded hidden]
 	secondBias          []T // [padded classes]
+	// Up to which size numbers may enter a dense layer without any overflow.
+	firstLimit, secondLimit T
 }
 
 func newDenseHead[T simd.Float](spec Spec, parameter func(string) []T) denseHead[T] {
@@ -23,6 +31,7 @@ func newDenseHead[T simd.Float](spec Spec, parameter func(string) []T) denseHead
 		firstBias:  padded(parameter("dense1.bias")),
 		secondBias: padded(parameter("dense2.bias")),
 	}
+	head.firstLimit, head.secondLimit = largestInput(head.first, head.firstBias), largestInput(head.second, head.secondBias)
 	if spec.Kind == KindSpiral {
 		head.activation = simd.ELU
 	}
@@ -36,9 +45,56 @@ func padded[T simd.Float](values []T) []T {
 	return row
 }
 
-// hide computes the first dense layer for n rows into w.hidden.
-func (h *denseHead[T]) hide(k simd.Kernels[T], w *scratch[T], x simd.Rows[T], n int) simd.Rows[T] {
+// largestInput is how large the inputs of a dense layer may be so that no sum
+// in it overflows, whatever the order of its terms: Σ|w x| + |b| ≤ K·|w||x| + |b|
+// with the greatest |w| and |b|. It is negative where the biases alone are too
+// large.
+func largestInput[T simd.Float](weights *simd.Panel[T], bias []T) T {
+	// Half the greatest number leaves room for rounding, and another half for
+	// the differences that log-softmax takes.
+	room := greatest[T]()/4 - largest(bias)
+	return T(min(room/(float64(weights.K)*max(largest(weights.Data), 1)), greatest[T]()))
+}
+
+// largest is the greatest |x|.
+func largest[T simd.Float](x []T) (most float64) {
+	for _, value := range x {
+		most = max(most, math.Abs(float64(value)))
+	}
+	return most
+}
+
+// greatest is the greatest number of a type.
+func greatest[T simd.Float]() float64 {
+	var x T
+	if unsafe.Sizeof(x) == 4 {
+		return math.MaxFloat32
+	}
+	return math.MaxFloat64
+}
+
+// hide computes the first dense layer for n rows, of the vertices from first on,
+// into w.hidden. It refuses features with which it, or the second dense layer,
+// would overflow: kernels may lose a NaN, and labels would then mean nothing.
+func (h *denseHead[T]) hide(k simd.Kernels[T], w *scratch[T], x simd.Rows[T], first, n int) (simd.Rows[T], error) {
 	hidden := simd.Rows[T]{Data: w.hidden, Stride: simd.Padded(h.hidden)}
+	if err := checkRows(x, h.in, first, n, h.firstLimit); err != nil {
+		return hidden, err
+	}
 	k.Dense(hidden, x, h.first, h.firstBias, n, h.activation)
-	return hidden
+	return hidden, checkRows(hidden, h.hidden, first, n, h.secondLimit)
+}
+
+// checkRows refuses numbers beyond ±limit, and NaN, among the first width of
+// each row.
+func checkRows[T simd.Float](x simd.Rows[T], width, first, n int, limit T) error {
+	for i := range n {
+		for _, value := range x.Row(i, width) {
+			if !(value <= limit && value >= -limit) {
+				var of T
+				return invalidArgument(fmt.Sprintf("vertex %d", first+i), "the network's features overflow %T", of)
+			}
+		}
+	}
+	return nil
 }

@@ -38,8 +38,11 @@ func (r *Runner[T]) final(m *Model[T], in *Input[T], control *parallel.Control, 
 	}
 	return c.pool.Range(c.next(), in.Graph.Vertices(), m.head.block(numbers), func(worker, begin, end int) error {
 		w := &c.workers[worker]
-		last(w, m.head.hide(c.kernels, w, x.From(begin), end-begin), begin, end)
-		return nil
+		hidden, err := m.head.hide(c.kernels, w, x.From(begin), begin, end-begin)
+		if err == nil {
+			last(w, hidden, begin, end)
+		}
+		return err
 	})
 }
 
@@ -54,7 +57,10 @@ func (c *call[T]) pooledHead(x simd.Rows[T], last func(w *scratch[T], hidden sim
 		clear(sum)
 		for ; begin < end; begin += headRows {
 			n := min(headRows, end-begin)
-			hidden := head.hide(c.kernels, w, x.From(begin), n)
+			hidden, err := head.hide(c.kernels, w, x.From(begin), begin, n)
+			if err != nil {
+				return err
+			}
 			for i := range n {
 				for j, value := range hidden.Row(i, width) {
 					sum[j] += float64(value)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -292,6 +293,36 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 	}
 	if err := r.Predict(m, empty, nil, nil); err != nil {
 		t.Errorf("a mesh without vertices: %v", err)
+	}
+}
+
+// Labels of features that overflowed would mean nothing.
+func TestOverflowIsAnError(t *testing.T) {
+	in, r := testInput[float32](t, 300), newTestRunner[float32](2)
+	for _, task := range []Task{TaskSegmentation, TaskClassification} {
+		for _, name := range []string{"blocks.0.conv1.value", "blocks.1.conv2.value", "blocks.2.conv2.bias", "dense1.weight", "dense2.weight", "dense2.bias"} {
+			m := testModel[float32](t, func(s *Spec) { s.Task = task })
+			for _, p := range m.Parameters() {
+				if p.Name != name {
+					continue
+				}
+				p.Data = slices.Repeat([]float32{3e38}, len(p.Data))
+				absurd, err := m.WithParameters([]Parameter[float32]{p})
+				if err != nil {
+					t.Fatal(err)
+				}
+				rows := m.Rows(300)
+				for _, err := range []error{
+					r.Predict(absurd, in, nil, make([]int32, rows)),
+					r.TopK(absurd, in, nil, 1, make([]int32, rows), make([]float32, rows)),
+					r.Logits(absurd, in, nil, make([]float32, rows*21)),
+				} {
+					if !errors.Is(err, ErrInvalidArgument) || !strings.HasPrefix(err.Error(), "vertex ") || !strings.Contains(err.Error(), "overflow float32") {
+						t.Errorf("%s, %s: %v", task, name, err)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -22,6 +22,9 @@ func (s *Spirals) of(p int) []int32 { return s.indices[p*s.length:][:s.length] }
 
 func (s *Spirals) vertices() int { return len(s.indices) / s.length }
 
+// spiralBlock is the number of vertices between two looks at the control.
+const spiralBlock = 64
+
 // NewSpirals builds the spirals of a mesh of faces [faces, 3] and positions
 // [vertices, 3].
 //
@@ -50,12 +53,16 @@ func NewSpirals(pool *parallel.Pool, control *parallel.Control, faces []int32, p
 			return nil, invalidArgument("positions", "vertex %d: %g", i/3, x)
 		}
 	}
+	rings, err := orderedRings(pool, control.Stage(0, 0.5), faces, vertices)
+	if err != nil {
+		return nil, err
+	}
 	b := &spiralBuilder{
 		Spirals: Spirals{length: length, indices: make([]int32, vertices*length)},
-		rings:   orderedRings(faces, vertices), positions: positions, start: start,
+		rings:   rings, positions: positions, start: start,
 	}
 	b.search = sync.OnceValue(func() *nearest { return newNearest(positions) })
-	err := pool.Range(control, vertices, 1024, func(_, begin, end int) error {
+	err = pool.Range(control.Stage(0.5, 1), vertices, spiralBlock, func(_, begin, end int) error {
 		for p := begin; p < end; p++ {
 			b.build(int32(p))
 		}
@@ -143,12 +150,9 @@ func squaredDistance(positions []float64, p, q int32) (sum float64) {
 }
 
 // rings are the neighbours of each vertex in the order of the faces around it.
-type rings struct {
-	offsets   []int
-	neighbors []int32
-}
+type rings [][]int32
 
-func (r *rings) of(p int32) []int32 { return r.neighbors[r.offsets[p]:r.offsets[p+1]] }
+func (r rings) of(p int32) []int32 { return r[p] }
 
 // corner says that around the vertex v, from comes just before to: a face v,
 // from, to.
@@ -157,30 +161,47 @@ type corner struct{ v, from, to int32 }
 // orderedRings walks around each vertex. A vertex on a boundary has an open
 // fan, which begins where no face comes before; one where several fans meet
 // has them one after the other.
-func orderedRings(faces []int32, vertices int) rings {
-	corners := make([]corner, 0, len(faces))
-	for f := 0; f+2 < len(faces); f += 3 {
-		for k := range 3 {
-			c := corner{faces[f+k], faces[f+(k+1)%3], faces[f+(k+2)%3]}
-			if c.v != c.from && c.v != c.to && c.from != c.to {
-				corners = append(corners, c)
+func orderedRings(pool *parallel.Pool, control *parallel.Control, faces []int32, vertices int) (rings, error) {
+	corners, offsets := cornersByVertex(faces, vertices)
+	neighbors := make([]int32, 2*len(corners)) // a corner brings at most two
+	r := make(rings, vertices)
+	return r, pool.Range(control, vertices, spiralBlock, func(_, begin, end int) error {
+		for v := begin; v < end; v++ {
+			around := corners[offsets[v]:offsets[v+1]]
+			slices.SortFunc(around, func(a, b corner) int {
+				return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+			})
+			r[v] = appendRing(neighbors[2*offsets[v]:][:0:2*len(around)], around)
+		}
+		return nil
+	})
+}
+
+// cornersByVertex lists the corners of the faces that have three different
+// vertices: those of v are [offsets[v], offsets[v+1]).
+func cornersByVertex(faces []int32, vertices int) (corners []corner, offsets []int) {
+	offsets = make([]int, vertices+1)
+	each := func(see func(corner)) {
+		for f := 0; f+2 < len(faces); f += 3 {
+			p, q, r := faces[f], faces[f+1], faces[f+2]
+			if p != q && q != r && r != p {
+				see(corner{p, q, r})
+				see(corner{q, r, p})
+				see(corner{r, p, q})
 			}
 		}
 	}
-	slices.SortFunc(corners, func(a, b corner) int {
-		return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
-	})
-	r := rings{offsets: make([]int, vertices+1)}
+	each(func(c corner) { offsets[c.v+1]++ })
 	for v := range vertices {
-		n := 0
-		for n < len(corners) && int(corners[n].v) == v {
-			n++
-		}
-		r.neighbors = appendRing(r.neighbors, corners[:n])
-		r.offsets[v+1] = len(r.neighbors)
-		corners = corners[n:]
+		offsets[v+1] += offsets[v]
 	}
-	return r
+	corners = make([]corner, offsets[vertices])
+	next := slices.Clone(offsets)
+	each(func(c corner) {
+		corners[next[c.v]] = c
+		next[c.v]++
+	})
+	return corners, offsets
 }
 
 // appendRing adds the ring of one vertex's corners, sorted by from.

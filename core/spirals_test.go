@@ -138,6 +138,50 @@ func TestNearestAgainstAllVertices(t *testing.T) {
 	}
 }
 
+// Vertices that coincide have no distance to tell them apart: a search that
+// looked at all of them took minutes here.
+func TestNearestOfCoincidentVertices(t *testing.T) {
+	const vertices = 100000
+	positions := make([]float64, 3*vertices)
+	for p := vertices / 2; p < vertices; p++ { // two clusters
+		copy(positions[3*p:], []float64{1, 1, 0})
+	}
+	positions[0] = 3 // alone, and nearer to the second
+	search := newNearest(positions)
+	for p := range int32(vertices) {
+		want := []int32{1, 2, 3, 4}
+		if p >= vertices/2 || p == 0 {
+			want = []int32{vertices / 2, vertices/2 + 1, vertices/2 + 2, vertices/2 + 3}
+		}
+		if p == 0 {
+			want = append([]int32{0}, want[:3]...)
+		}
+		if got := search.of(p, 4); !slices.Equal(got, want) {
+			t.Fatalf("vertex %d: %v, not %v", p, got, want)
+		}
+	}
+}
+
+func TestSpiralsObeyTheControl(t *testing.T) {
+	faces, positions := hexagons()
+	looks := 0
+	control := &parallel.Control{Cancelled: func() bool { looks++; return looks > 1 }}
+	if _, err := NewSpirals(nil, control, faces, positions, 5, SpiralStartIndex); !errors.Is(err, parallel.ErrCancelled) || looks != 2 {
+		t.Errorf("%v after %d looks", err, looks)
+	}
+	last := 0.0
+	control = &parallel.Control{Progress: func(fraction float64) bool {
+		if fraction < last {
+			t.Errorf("progress %g after %g", fraction, last)
+		}
+		last = fraction
+		return true
+	}}
+	if _, err := NewSpirals(nil, control, faces, positions, 5, SpiralStartIndex); err != nil || last != 1 {
+		t.Errorf("%v, progress %g", err, last)
+	}
+}
+
 func TestSpiralsOfBadMeshes(t *testing.T) {
 	good := make([]float64, 9)
 	for name, c := range map[string]struct {
