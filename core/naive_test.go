@@ -321,8 +321,10 @@ func (l *naive) biased(f feature) feature {
 			f[c][0] += l.p["bias"][c]
 			for n := 1; n <= l.out.Order; n++ {
 				angle := l.p["angles"][(n-1)*l.out.Channels+c]
-				if l.bias == BiasAngular || n > 2 {
+				if l.bias == BiasAngular {
 					angle *= float64(n)
+				} else if n > 2 {
+					angle = 0
 				}
 				sin, cos := math.Sincos(angle)
 				re, im := f[c][2*n-1], f[c][2*n]
