@@ -110,8 +110,8 @@ func (a authorsState[T]) spec() (Spec, error) {
 
 // options copies the configuration of an EMAN or GEM-CNN.
 func (a authorsState[T]) options(s *Spec) {
-	band := a.config.MaxOrder
-	s.Rings, s.MaxOrder, s.BandLimit = a.config.Rings, band, &band
+	s.Rings = a.config.Rings
+	s.setMaxOrder(a.config.MaxOrder)
 	s.InnerNonlinearity = a.config.RegularNonLin
 	if s.Kind == KindEMAN {
 		s.Heads = a.config.Heads
