@@ -75,7 +75,7 @@ def read_state(path: Any, key: Optional[str] = None) -> Mapping[str, Any]:
 
 def _read_npz(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} cannot be read as npz: {error}") from error

@@ -76,9 +76,9 @@ def equivariance_gap(model: Model, mesh: Mesh, transform: str, seed: int = 0) ->
     --------
     >>> import eman
     >>> mesh = eman.Mesh(eman.creatures.creature(seed=1, vertices=800))
-    >>> eman.equivariance_gap(eman.Model("default", classes=4), mesh, "gauge") < 1e-11
+    >>> eman.equivariance_gap(eman.Model("default", classes=4), mesh, "similarity") < 1e-11
     True
-    >>> eman.equivariance_gap(eman.Model("default", classes=4, bias="additive"), mesh, "gauge") > 1e-6
+    >>> eman.equivariance_gap(eman.Model("default", classes=4, features="xyz"), mesh, "similarity") > 1e-3
     True
     """
     return equivariance_gaps(model, mesh, (transform,), seed)[transform]

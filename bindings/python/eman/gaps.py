@@ -205,7 +205,7 @@ def format_row(row: Row, colour: bool = False) -> str:
 def _humans(path: Path, count: int) -> list[Mesh]:
     """The first bodies of the test subjects, 8 and 9 (all bodies where subjects are not named)."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             vertices, faces = arrays["vertices"], arrays["faces"]
             chosen = np.flatnonzero(arrays["subject"] >= 8) if "subject" in arrays else np.arange(len(vertices))
     except EmanError:

@@ -100,7 +100,7 @@ class Model:
     >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
     >>> model = eman.Model("default", labels=["head", "foot"], seed=1)
     >>> model
-    Model(eman, reltan, segmentation, classes=2, parameters=67922)
+    Model(eman, reltan, segmentation, classes=2, parameters=120066)
     >>> model.logits(mesh).shape
     (4, 2)
     """

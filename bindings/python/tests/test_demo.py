@@ -36,7 +36,10 @@ def test_on_a_creature(tmp_path: Path) -> None:
     assert done.stderr == ""
     assert "lizard number 4" in done.stdout
     assert "900 vertices, 1,796 faces, 5,388 directed edges, 1 component, Euler characteristic 2" in done.stdout
-    assert done.stdout.count("as it should be") == 3
+    assert done.stdout.count("as it should be") == 6
+    assert "NOT TRAINED" in done.stdout
+    assert "log-probabilities of 900 vertices" in done.stdout
+    assert "memory: " in done.stdout
     assert "ns per directed edge" in done.stdout
     picture = image.imread(tmp_path / "eman_demo" / "eman_demo.png")[..., :3]
     assert picture.shape[1] == 1600
@@ -65,6 +68,7 @@ def test_on_a_file_with_every_kind_of_defect(tmp_path: Path) -> None:
     assert "1 dropped face" in done.stdout
     assert "non manifold edge" in done.stdout
     assert "without the 1 vertices whose faces define no normal" in done.stdout
+    assert "without 6 vertices that see one whose faces define no normal" in done.stdout
     assert (tmp_path / "out" / "eman_demo.png").exists()
 
 
@@ -121,4 +125,24 @@ def test_failed_equivariance_is_reported(
     assert demo.main(["--vertices", "800", "--output", str(tmp_path)]) == 1
     printed = capsys.readouterr().out
     assert printed.count("TOO LARGE") == 1
-    assert printed.count("as it should be") == 2
+    assert printed.count("as it should be") == 5
+
+
+def test_a_network_that_is_not_equivariant_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = eman.Model
+    monkeypatch.setattr(eman, "Model", lambda preset, **options: made("authors", **options))
+    monkeypatch.setattr(demo, "_write", lambda *arguments: None)
+    assert demo.main(["--vertices", "800", "--output", str(tmp_path)]) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("TOO LARGE") == 2  # gauge and order; the similarity changes no frame relative to the mesh
+
+
+def test_normals_undefined_all_over(tmp_path: Path) -> None:
+    pytest.importorskip("trimesh")
+    path = tmp_path / "sheet.obj"
+    path.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\nf 3 2 1\n")
+    done = run("--mesh", str(path), "--output", str(tmp_path / "out"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "nothing can be said about its equivariance" in done.stdout

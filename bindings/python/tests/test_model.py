@@ -69,7 +69,7 @@ class TestDescription:
         assert model.classes == 4
 
     def test_labels(self) -> None:
-        names = ["Kopf", "θ", "手", "say \"hi\"\n"]
+        names = ["Kopf", "θ", "手", 'say "hi"\n']
         model = eman.Model("default", labels=names)
         assert model.labels == names
         assert model.classes == 4
@@ -98,7 +98,7 @@ class TestDescription:
             ({"classes": 2, "labels": ["one"]}, eman.InvalidModelError, "labels: 1 names for 2 classes"),
             ({"classes": "many"}, eman.InvalidModelError, "classes"),
             ({"classes": 2, "colour": "red"}, eman.InvalidModelError, "colour"),
-            ({"classes": 2, "kind": "cnn"}, eman.InvalidModelError, "kind: \"cnn\" is not one of eman, gem, spiral"),
+            ({"classes": 2, "kind": "cnn"}, eman.InvalidModelError, 'kind: "cnn" is not one of eman, gem, spiral'),
             ({"classes": 2, "task": "regression"}, eman.InvalidModelError, "task"),
             ({"classes": 2, "heads": 3}, eman.InvalidModelError, "3 does not divide the width 16"),
             ({"classes": 2, "powers": [float("nan")]}, eman.InvalidArgumentError, "not JSON compliant"),
@@ -467,7 +467,9 @@ class TestThreads:
                 other = eman.Mesh(mesh.vertices, mesh.faces, context=context)
                 layer = model.features(other, 1)
                 alpha = model.attention(other, 1) if model.layers[1].heads else layer
-                results.append((model.logits(other), *model.top(other, 4), np.array(model.predict(other)), layer, alpha))
+                results.append(
+                    (model.logits(other), *model.top(other, 4), np.array(model.predict(other)), layer, alpha)
+                )
             for result in results[1:]:
                 assert all(np.array_equal(one, first) for one, first in zip(result, results[0]))
 

@@ -1,7 +1,8 @@
 """Whole networks against the log-probabilities of the authors' code.
 
-Their code has edges of open boundaries in one direction only, so only its closed meshes can be compared (the open one is
-compared in the Go tests, with their edges). Of EMAN on raw coordinates the boundary case alone is ill-conditioned.
+Their code has edges of open boundaries in one direction only, so only closed meshes can be compared here; the Go tests
+compare the open one, with their edges.  That leaves out the one case that is ill-conditioned in float32: EMAN on the
+raw coordinates of the open mesh.
 """
 
 from __future__ import annotations
