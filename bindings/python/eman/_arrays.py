@@ -200,10 +200,13 @@ def _cells(cells: Any) -> Array:
 def tensor(source: Any, name: str) -> Array:
     """A float32 or float64 array of any shape, packed in C order; torch tensors too, wherever they lie."""
     if hasattr(source, "detach") and hasattr(source, "cpu"):
-        source = source.detach().cpu()
-        if "16" in str(getattr(source, "dtype", "")):  # numpy has no bfloat16
-            source = source.float()
-        source = source.numpy()
+        try:
+            source = source.detach().cpu()
+            if "16" in str(getattr(source, "dtype", "")):  # numpy has no bfloat16
+                source = source.float()
+            source = source.numpy()
+        except (TypeError, RuntimeError) as error:  # a sparse or quantised one, for instance
+            raise InvalidArgumentError(f"{name} cannot be read as an array: {error}") from error
     found = array(source, name)
     if found.dtype.kind not in "fiu":
         raise InvalidArgumentError(f"{name} must be real numbers, got {found.dtype}")

@@ -258,6 +258,8 @@ class TestParameters:
         model = small()
         model.set_parameters({"dense2.bias": Tensor()})
         assert model.parameters()["dense2.bias"].tolist() == [1] * 5
+        with pytest.raises(eman.InvalidArgumentError, match=r"parameters\['dense2.bias'\] cannot be read as an array"):
+            model.set_parameters({"dense2.bias": type("Sparse", (Tensor,), {"detach": lambda self: len(self)})()})
 
     @pytest.mark.parametrize(
         ("change", "kind", "message"),
