@@ -1,7 +1,6 @@
-package simd
+//go:build amd64 || arm64
 
-//go:generate go run -C avo . -isa avx512 -o ../avx512_amd64.s -s ../avx512_amd64.go -t ../avx512_table_amd64.go
-//go:generate go run -C avo . -isa avx2 -o ../avx2_amd64.s -s ../avx2_amd64.go -t ../avx2_table_amd64.go
+package simd
 
 import (
 	"math"

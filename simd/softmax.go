@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package simd
 
 // softmaxTerms is how many logits are gathered at a time.
