@@ -118,6 +118,55 @@ type Kernels[T Float] interface {
 
 	// LogSoftmax replaces n entries of each row by x - log Σ exp(x).
 	LogSoftmax(x Rows[T], n, rows int)
+
+	Backward[T]
+}
+
+// Backward are the kernels of the backward passes: where a forward kernel maps
+// x to y, they take the gradient of a loss with respect to y and compute that
+// with respect to x.
+type Backward[T Float] interface {
+	// Correlate computes c += aᵀ·b for a [rows, k], b [rows, n] and c [k, n],
+	// the gradient of the weights of a product. n is a multiple of Lanes.
+	Correlate(c, a, b Rows[T], k, n, rows int)
+
+	// CrossEntropy replaces n scores x of each row by the gradient
+	// w·(softmax(x) - e_label) of the negative log-likelihood
+	// w·(log Σ exp(x) - x[label]), w = weights[row]. It returns the sum of the
+	// latter and the number of rows whose label is the first of the largest
+	// scores. Rows of weight 0 count for nothing, whatever their label.
+	CrossEntropy(x Rows[T], labels []int32, weights []T, n, rows int) (loss float64, hits int)
+
+	// SoftmaxGradient replaces the gradient with respect to the coefficients
+	// alpha of Softmax, and own for the vertices themselves (or nil), by that
+	// with respect to the logits, α_e (dα_e - Σ α dα / Σ α), in gradient and
+	// self. Shapes are those of Softmax.
+	SoftmaxGradient(gradient, self, alpha, own []T, offsets []int64, heads int, scaled bool)
+
+	// EdgeTranspose is the transpose of EdgeAggregate with respect to the
+	// features: row e of records becomes, or with accumulate grows by,
+	//
+	//	Σ_h a[e, h] Σ_s w_s(e) Σ_t m[p, t, h, s] · ∂m_t(e)/∂f_q,
+	//
+	// the gradient that reaches the features of q along the edge e = (p ← q).
+	// Rows of records belong to the run; a and m are those of EdgeAggregate.
+	EdgeTranspose(records, m Rows[T], a []T, plan *Moments, rings *Rings[T], heads int, accumulate bool)
+
+	// Gather adds up records: row i of x grows by n entries of the rows
+	// edges[j] of records, j in [offsets[i], offsets[i+1]), in this order.
+	Gather(x, records Rows[T], edges []int32, offsets []int64, n int)
+
+	// RectifyGradient sets n entries of each row of g to 0 where those of y,
+	// the result of Rectify or of a dense layer with ReLU, are.
+	RectifyGradient(g, y Rows[T], n, rows int)
+
+	// RegularGradient, PolyGradient and GateGradient replace the gradient g
+	// with respect to the result of Regular, Poly and Gate by that with respect
+	// to x, what these were applied to. The gradients of a and b are added to
+	// da and db.
+	RegularGradient(g, x Rows[T], circle *Circle[T], channels, rows int)
+	PolyGradient(g, x Rows[T], circle *Circle[T], channels, rows int)
+	GateGradient(g, x Rows[T], a, b, da, db []T, order, channels, rows int)
 }
 
 // Kernels32 are the kernels of the shipped library.

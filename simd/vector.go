@@ -12,6 +12,8 @@ import (
 // of edges and rows around its assembly. The declarations of the functions say
 // what each computes; steps are in bytes.
 type vector struct {
+	Generic[float32] // what has no assembly
+
 	name  string
 	lanes int // of a register
 	sets  int // that a pass over edges treats at once

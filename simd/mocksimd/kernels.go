@@ -58,6 +58,33 @@ func (mr *MockKernels32MockRecorder) ArgMax(arg0, arg1, arg2, arg3, arg4, arg5 i
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "ArgMax", reflect.TypeOf((*MockKernels32)(nil).ArgMax), arg0, arg1, arg2, arg3, arg4, arg5)
 }
 
+// Correlate mocks base method.
+func (m *MockKernels32) Correlate(arg0, arg1, arg2 simd.Rows[float32], arg3, arg4, arg5 int) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "Correlate", arg0, arg1, arg2, arg3, arg4, arg5)
+}
+
+// Correlate indicates an expected call of Correlate.
+func (mr *MockKernels32MockRecorder) Correlate(arg0, arg1, arg2, arg3, arg4, arg5 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Correlate", reflect.TypeOf((*MockKernels32)(nil).Correlate), arg0, arg1, arg2, arg3, arg4, arg5)
+}
+
+// CrossEntropy mocks base method.
+func (m *MockKernels32) CrossEntropy(arg0 simd.Rows[float32], arg1 []int32, arg2 []float32, arg3, arg4 int) (float64, int) {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "CrossEntropy", arg0, arg1, arg2, arg3, arg4)
+	ret0, _ := ret[0].(float64)
+	ret1, _ := ret[1].(int)
+	return ret0, ret1
+}
+
+// CrossEntropy indicates an expected call of CrossEntropy.
+func (mr *MockKernels32MockRecorder) CrossEntropy(arg0, arg1, arg2, arg3, arg4 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "CrossEntropy", reflect.TypeOf((*MockKernels32)(nil).CrossEntropy), arg0, arg1, arg2, arg3, arg4)
+}
+
 // Dense mocks base method.
 func (m *MockKernels32) Dense(arg0, arg1 simd.Rows[float32], arg2 *simd.Panel[float32], arg3 []float32, arg4 int, arg5 simd.Activation) {
 	m.ctrl.T.Helper()
@@ -94,6 +121,18 @@ func (mr *MockKernels32MockRecorder) EdgeDot(arg0, arg1, arg2, arg3, arg4 interf
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "EdgeDot", reflect.TypeOf((*MockKernels32)(nil).EdgeDot), arg0, arg1, arg2, arg3, arg4)
 }
 
+// EdgeTranspose mocks base method.
+func (m *MockKernels32) EdgeTranspose(arg0, arg1 simd.Rows[float32], arg2 []float32, arg3 *simd.Moments, arg4 *simd.Rings[float32], arg5 int, arg6 bool) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "EdgeTranspose", arg0, arg1, arg2, arg3, arg4, arg5, arg6)
+}
+
+// EdgeTranspose indicates an expected call of EdgeTranspose.
+func (mr *MockKernels32MockRecorder) EdgeTranspose(arg0, arg1, arg2, arg3, arg4, arg5, arg6 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "EdgeTranspose", reflect.TypeOf((*MockKernels32)(nil).EdgeTranspose), arg0, arg1, arg2, arg3, arg4, arg5, arg6)
+}
+
 // Gate mocks base method.
 func (m *MockKernels32) Gate(arg0 simd.Rows[float32], arg1, arg2 []float32, arg3, arg4, arg5 int) {
 	m.ctrl.T.Helper()
@@ -104,6 +143,30 @@ func (m *MockKernels32) Gate(arg0 simd.Rows[float32], arg1, arg2 []float32, arg3
 func (mr *MockKernels32MockRecorder) Gate(arg0, arg1, arg2, arg3, arg4, arg5 interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Gate", reflect.TypeOf((*MockKernels32)(nil).Gate), arg0, arg1, arg2, arg3, arg4, arg5)
+}
+
+// GateGradient mocks base method.
+func (m *MockKernels32) GateGradient(arg0, arg1 simd.Rows[float32], arg2, arg3, arg4, arg5 []float32, arg6, arg7, arg8 int) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "GateGradient", arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8)
+}
+
+// GateGradient indicates an expected call of GateGradient.
+func (mr *MockKernels32MockRecorder) GateGradient(arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "GateGradient", reflect.TypeOf((*MockKernels32)(nil).GateGradient), arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8)
+}
+
+// Gather mocks base method.
+func (m *MockKernels32) Gather(arg0, arg1 simd.Rows[float32], arg2 []int32, arg3 []int64, arg4 int) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "Gather", arg0, arg1, arg2, arg3, arg4)
+}
+
+// Gather indicates an expected call of Gather.
+func (mr *MockKernels32MockRecorder) Gather(arg0, arg1, arg2, arg3, arg4 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Gather", reflect.TypeOf((*MockKernels32)(nil).Gather), arg0, arg1, arg2, arg3, arg4)
 }
 
 // LogSoftmax mocks base method.
@@ -156,6 +219,18 @@ func (mr *MockKernels32MockRecorder) Poly(arg0, arg1, arg2, arg3 interface{}) *g
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Poly", reflect.TypeOf((*MockKernels32)(nil).Poly), arg0, arg1, arg2, arg3)
 }
 
+// PolyGradient mocks base method.
+func (m *MockKernels32) PolyGradient(arg0, arg1 simd.Rows[float32], arg2 *simd.Circle[float32], arg3, arg4 int) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "PolyGradient", arg0, arg1, arg2, arg3, arg4)
+}
+
+// PolyGradient indicates an expected call of PolyGradient.
+func (mr *MockKernels32MockRecorder) PolyGradient(arg0, arg1, arg2, arg3, arg4 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "PolyGradient", reflect.TypeOf((*MockKernels32)(nil).PolyGradient), arg0, arg1, arg2, arg3, arg4)
+}
+
 // Rectify mocks base method.
 func (m *MockKernels32) Rectify(arg0 simd.Rows[float32], arg1, arg2 int) {
 	m.ctrl.T.Helper()
@@ -166,6 +241,18 @@ func (m *MockKernels32) Rectify(arg0 simd.Rows[float32], arg1, arg2 int) {
 func (mr *MockKernels32MockRecorder) Rectify(arg0, arg1, arg2 interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Rectify", reflect.TypeOf((*MockKernels32)(nil).Rectify), arg0, arg1, arg2)
+}
+
+// RectifyGradient mocks base method.
+func (m *MockKernels32) RectifyGradient(arg0, arg1 simd.Rows[float32], arg2, arg3 int) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "RectifyGradient", arg0, arg1, arg2, arg3)
+}
+
+// RectifyGradient indicates an expected call of RectifyGradient.
+func (mr *MockKernels32MockRecorder) RectifyGradient(arg0, arg1, arg2, arg3 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "RectifyGradient", reflect.TypeOf((*MockKernels32)(nil).RectifyGradient), arg0, arg1, arg2, arg3)
 }
 
 // Regular mocks base method.
@@ -180,6 +267,18 @@ func (mr *MockKernels32MockRecorder) Regular(arg0, arg1, arg2, arg3 interface{})
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Regular", reflect.TypeOf((*MockKernels32)(nil).Regular), arg0, arg1, arg2, arg3)
 }
 
+// RegularGradient mocks base method.
+func (m *MockKernels32) RegularGradient(arg0, arg1 simd.Rows[float32], arg2 *simd.Circle[float32], arg3, arg4 int) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "RegularGradient", arg0, arg1, arg2, arg3, arg4)
+}
+
+// RegularGradient indicates an expected call of RegularGradient.
+func (mr *MockKernels32MockRecorder) RegularGradient(arg0, arg1, arg2, arg3, arg4 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "RegularGradient", reflect.TypeOf((*MockKernels32)(nil).RegularGradient), arg0, arg1, arg2, arg3, arg4)
+}
+
 // Softmax mocks base method.
 func (m *MockKernels32) Softmax(arg0, arg1 []float32, arg2 []int64, arg3 int, arg4 bool) {
 	m.ctrl.T.Helper()
@@ -190,6 +289,18 @@ func (m *MockKernels32) Softmax(arg0, arg1 []float32, arg2 []int64, arg3 int, ar
 func (mr *MockKernels32MockRecorder) Softmax(arg0, arg1, arg2, arg3, arg4 interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Softmax", reflect.TypeOf((*MockKernels32)(nil).Softmax), arg0, arg1, arg2, arg3, arg4)
+}
+
+// SoftmaxGradient mocks base method.
+func (m *MockKernels32) SoftmaxGradient(arg0, arg1, arg2, arg3 []float32, arg4 []int64, arg5 int, arg6 bool) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "SoftmaxGradient", arg0, arg1, arg2, arg3, arg4, arg5, arg6)
+}
+
+// SoftmaxGradient indicates an expected call of SoftmaxGradient.
+func (mr *MockKernels32MockRecorder) SoftmaxGradient(arg0, arg1, arg2, arg3, arg4, arg5, arg6 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "SoftmaxGradient", reflect.TypeOf((*MockKernels32)(nil).SoftmaxGradient), arg0, arg1, arg2, arg3, arg4, arg5, arg6)
 }
 
 // TopK mocks base method.
