@@ -35,23 +35,17 @@ func newAttention[T simd.Float](s convolutionSpec, maps headMaps, p layerParamet
 		moments:  simd.NewMoments(s.in.Order, orders, s.band, s.in.padded()),
 		channels: s.in.padded(),
 	}
-	query := maps.of(s.queryKernel(p["query"]), maps.query)
-	key := maps.of(s.kernel(p["key"], s.rings), maps.key)
-	width := s.out.Channels / s.heads
-	f := folder{query: query, width: width, scale: 1 / math.Sqrt(float64(width*s.out.Components()))}
+	k := newKeys(s, maps, p)
 	for order := range orders + 1 {
 		if a.moments.Rows[order] == 0 {
 			a.query = append(a.query, nil)
 			continue
 		}
-		keys := func(h, ring int) *mat.Dense { return key[h].momentMatrix(a.moments, order, ring, width) }
-		a.query = append(a.query, pack[T](f.fold(order, a.heads, s.rings, a.pairs, keys)))
+		a.query = append(a.query, pack[T](k.fold(order, s.rings, a.pairs, k.moments(a.moments, order))))
 	}
 	if s.selfTerm {
-		selfKey := maps.of(s.selfKernel(p["self_key"]), maps.key)
 		for order := range orders + 1 {
-			keys := func(h, _ int) *mat.Dense { return selfKey[h].selfMatrix(order, 0, width) }
-			a.self = append(a.self, pack[T](f.fold(order, a.heads, 1, false, keys)))
+			a.self = append(a.self, pack[T](k.fold(order, 1, false, k.own(order))))
 		}
 	}
 	return a
@@ -67,39 +61,90 @@ func (s convolutionSpec) queryKernel(tensor []float64) *kernelWeights {
 	return s.selfKernel(tensor)
 }
 
-// folder multiplies queries and keys.
-type folder struct {
-	query []*kernelWeights // of each head
-	width int              // channels of a head's key
-	scale float64
+// keys are the kernels of the queries and keys of each head, or the gradients
+// with respect to them.
+type keys struct {
+	query, key, self []*kernelWeights // self: of the vertex's own key, or nil
+	width            int              // channels of a head's key
+	scale            float64          // 1/√d
 }
 
-// fold returns the matrix from f_p to U_p of one order: for each head and set
-// Q·keysᵀ, beside one another. A plain query has one ring, which goes with
-// every ring of the key; with pairs the rings of both are combined.
-func (f folder) fold(order, heads, rings int, pairs bool, keys func(h, ring int) *mat.Dense) *mat.Dense {
-	var parts []*mat.Dense
-	for h := range heads {
-		product := func(queryRing, keyRing int) *mat.Dense {
-			var u mat.Dense
-			u.Mul(f.query[h].selfMatrix(order, queryRing, f.width), keys(h, keyRing).T())
-			u.Scale(f.scale, &u)
-			return &u
-		}
+func newKeys(s convolutionSpec, maps headMaps, p layerParameters) *keys {
+	k := &keys{
+		query: maps.of(s.queryKernel(p["query"]), maps.query),
+		key:   maps.of(s.kernel(p["key"], s.rings), maps.key),
+		width: s.out.Channels / s.heads,
+	}
+	if s.selfTerm {
+		k.self = maps.of(s.selfKernel(p["self_key"]), maps.key)
+	}
+	k.scale = 1 / math.Sqrt(float64(k.width*s.out.Components()))
+	return k
+}
+
+// keyMatrix is the matrix of a head's keys in one ring, and what to do with
+// the gradient with respect to it.
+type keyMatrix struct {
+	of   func(h, ring int) *mat.Dense
+	read func(to *keys, h, ring int, gradient *mat.Dense)
+}
+
+// moments is the matrices that give keys of one order from moments.
+func (k *keys) moments(plan *simd.Moments, order int) keyMatrix {
+	return keyMatrix{
+		func(h, ring int) *mat.Dense { return k.key[h].momentMatrix(plan, order, ring, k.width) },
+		func(to *keys, h, ring int, gradient *mat.Dense) {
+			to.key[h].readMoments(gradient, plan, order, ring, k.width)
+		},
+	}
+}
+
+// own is those that give the vertex's own key.
+func (k *keys) own(order int) keyMatrix {
+	return keyMatrix{
+		func(h, _ int) *mat.Dense { return k.self[h].selfMatrix(order, 0, k.width) },
+		func(to *keys, h, _ int, gradient *mat.Dense) { to.self[h].readSelf(gradient, order, 0, k.width) },
+	}
+}
+
+// visit calls f for the products Q·Kᵀ of queries and keys that fold puts beside
+// one another: at counts the places, on each of which f is called for every
+// pair of rings that is added there. A plain query has one ring, which goes
+// with every ring of the key; with pairs the rings of both are combined.
+func (k *keys) visit(rings int, pairs bool, f func(at, h, queryRing, keyRing int)) {
+	at := 0
+	for h := range k.query {
 		for r := range rings {
 			if !pairs {
-				parts = append(parts, product(0, r))
+				f(at, h, 0, r)
+				at++
 				continue
 			}
 			for s := r; s < rings; s++ {
-				u := product(r, s)
+				f(at, h, r, s)
 				if s != r {
-					u.Add(u, product(s, r))
+					f(at, h, s, r)
 				}
-				parts = append(parts, u)
+				at++
 			}
 		}
 	}
+}
+
+// fold returns the matrix from f_p to U_p of one order: for each head and set
+// Q·Kᵀ/√d, beside one another.
+func (k *keys) fold(order, rings int, pairs bool, key keyMatrix) *mat.Dense {
+	var parts []*mat.Dense
+	k.visit(rings, pairs, func(at, h, queryRing, keyRing int) {
+		var u mat.Dense
+		u.Mul(k.query[h].selfMatrix(order, queryRing, k.width), key.of(h, keyRing).T())
+		u.Scale(k.scale, &u)
+		if at < len(parts) {
+			parts[at].Add(parts[at], &u)
+		} else {
+			parts = append(parts, &u)
+		}
+	})
 	return abreast(parts)
 }
 
@@ -116,6 +161,15 @@ func (a *attention[T]) sets() int {
 // w.self.
 func (a *attention[T]) forward(k simd.Kernels[T], w *scratch[T], rings *simd.Rings[T], own simd.Rows[T], coefficients []T) {
 	n := rings.Vertices()
+	keys := a.keyRings(w, rings)
+	u := simd.Rows[T]{Data: w.moments, Stride: a.moments.Size(a.heads, keys.Sets)}
+	a.project(k, u, own, n)
+	k.EdgeDot(coefficients, u, a.moments, keys, a.heads)
+	k.Softmax(coefficients, a.selfLogits(k, w, own, n), rings.Offsets, a.heads, a.scaled)
+}
+
+// keyRings is rings with the weights that the keys have, in w.keys.
+func (a *attention[T]) keyRings(w *scratch[T], rings *simd.Rings[T]) *simd.Rings[T] {
 	w.keys = *rings
 	keys := &w.keys
 	if a.pairs {
@@ -123,15 +177,27 @@ func (a *attention[T]) forward(k simd.Kernels[T], w *scratch[T], rings *simd.Rin
 		keys.Weights = w.pairs[:rings.Edges()*keys.Sets]
 		pairWeights(keys.Weights, rings.Weights, a.rings)
 	}
-	u := simd.Rows[T]{Data: w.moments, Stride: a.moments.Size(a.heads, keys.Sets)}
+	return keys
+}
+
+// project computes U_p for n vertices.
+func (a *attention[T]) project(k simd.Kernels[T], u, own simd.Rows[T], n int) {
 	for order, panel := range a.query {
 		if panel != nil {
-			start, _ := a.moments.Block(order, a.heads, keys.Sets)
+			start, _ := a.moments.Block(order, a.heads, a.sets())
 			k.Multiply(u.Columns(start), own.Columns(firstRow(order)*a.channels), panel, n, false)
 		}
 	}
-	k.EdgeDot(coefficients, u, a.moments, keys, a.heads)
-	k.Softmax(coefficients, a.selfLogits(k, w, own, n), rings.Offsets, a.heads, a.scaled)
+}
+
+// projectSelf computes the parts of U_p for the vertices themselves, as
+// selfRows are laid out.
+func (a *attention[T]) projectSelf(k simd.Kernels[T], u, own simd.Rows[T], n int) {
+	start := 0
+	for order, panel := range a.self {
+		k.Multiply(u.Columns(start), own.Columns(firstRow(order)*a.channels), panel, n, false)
+		start += panel.N
+	}
 }
 
 // selfLogits computes [n, heads] logits ⟨U_p, f_p⟩ of the vertices themselves,
@@ -141,11 +207,7 @@ func (a *attention[T]) selfLogits(k simd.Kernels[T], w *scratch[T], own simd.Row
 		return nil
 	}
 	u := a.selfRows(w, len(a.self))
-	start := 0
-	for order, panel := range a.self {
-		k.Multiply(u.Columns(start), own.Columns(firstRow(order)*a.channels), panel, n, false)
-		start += panel.N
-	}
+	a.projectSelf(k, u, own, n)
 	logits := w.self[:n*a.heads]
 	clear(logits)
 	a.visitSelf(len(a.self), func(h, from, at, size int) {

@@ -13,6 +13,8 @@ var (
 	ErrInvalidModel = errors.New("invalid model")
 	// ErrInvalidArgument is an input that does not fit the model or the call.
 	ErrInvalidArgument = errors.New("invalid argument")
+	// ErrDiverged is a training whose loss or gradient is no finite number.
+	ErrDiverged = errors.New("the training diverged")
 )
 
 // invalidModel returns an error that matches ErrInvalidModel and begins with

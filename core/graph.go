@@ -2,6 +2,7 @@ package core
 
 import (
 	"math"
+	"slices"
 
 	"libeman/geometry/memory"
 	"libeman/simd"
@@ -71,6 +72,33 @@ func (g *Graph[T]) Edges() int { return len(g.Neighbors) }
 
 // Free gives the graph's memory back; it must not be used any more.
 func (g *Graph[T]) Free() { g.arena.Free() }
+
+// incoming lists for each vertex the edges that lead from it: of q those with
+// the neighbour q, at [offsets[q], offsets[q+1]) of edges. It is the reversed
+// edges, or is counted where the graph does not know them.
+func (g *Graph[T]) incoming() (edges []int32, offsets []int64) {
+	if g.Reverse != nil {
+		return g.Reverse, g.Offsets
+	}
+	return inverted(g.Neighbors, g.Vertices())
+}
+
+// inverted lists for each value in [0, n) the places where it is.
+func inverted(values []int32, n int) (places []int32, offsets []int64) {
+	offsets, places = make([]int64, n+1), make([]int32, len(values))
+	for _, q := range values {
+		offsets[q+1]++
+	}
+	for q := range n {
+		offsets[q+1] += offsets[q]
+	}
+	next := slices.Clone(offsets)
+	for i, q := range values {
+		places[next[q]] = int32(i)
+		next[q]++
+	}
+	return places, offsets
+}
 
 func (g *Graph[T]) checkTopology() error {
 	if len(g.Offsets) == 0 || g.Offsets[0] != 0 || g.Offsets[g.Vertices()] != int64(g.Edges()) {

@@ -61,18 +61,18 @@ func (c *call[T]) pooledHead(x simd.Rows[T], last func(w *scratch[T], hidden sim
 			if err != nil {
 				return err
 			}
-			for i := range n {
-				for j, value := range hidden.Row(i, width) {
-					sum[j] += float64(value)
-				}
-			}
+			addRows(sum, hidden, n)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.guarded(func() { last(&c.workers[0], c.meanRow(width, vertices), 0, 1) })
+	return c.guarded(func() {
+		w := &c.workers[0]
+		meanRow(w.hidden[:width], c.pooled, vertices)
+		last(w, simd.Rows[T]{Data: w.hidden, Stride: width}, 0, 1)
+	})
 }
 
 // guarded runs a body on the calling thread as a loop would.
@@ -82,17 +82,16 @@ func (c *call[T]) guarded(body func()) (err error) {
 	return nil
 }
 
-// meanRow adds the partial sums in order.
-func (c *call[T]) meanRow(width, vertices int) simd.Rows[T] {
-	row := c.workers[0].hidden[:width]
+// meanRow adds the partial sums of poolRows vertices each in order.
+func meanRow[T simd.Float](row []T, pooled []float64, vertices int) {
+	width := len(row)
 	for j := range row {
 		sum := 0.0
 		for at := j; at < (vertices+poolRows-1)/poolRows*width; at += width {
-			sum += c.pooled[at]
+			sum += pooled[at]
 		}
 		row[j] = T(sum / float64(vertices))
 	}
-	return simd.Rows[T]{Data: row, Stride: width}
 }
 
 // Logits computes log-probabilities: out is [vertices, classes], or [classes]

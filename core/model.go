@@ -33,6 +33,8 @@ type layer[T simd.Float] struct {
 	spiral      *spiralLayer[T]
 	activation  activation[T]
 	residual    *residual[T]
+
+	residualName string // of the residual's tensor
 }
 
 // NewModel returns a network with random parameters, which depend on the
@@ -150,7 +152,7 @@ func prepare[T simd.Float](spec Spec, parameters []Parameter[T]) *Model[T] {
 			step.spiral = newSpiralLayer[T](l.in.Channels, l.out.Channels, l.spiral, p)
 		}
 		if r := l.residual; r != nil {
-			step.residual = newResidual[T](r.in, r.out, m.layerParameters(r.name)[""])
+			step.residual, step.residualName = newResidual[T](r.in, r.out, m.layerParameters(r.name)[""]), r.name
 		}
 		m.layers = append(m.layers, step)
 	}

@@ -23,10 +23,12 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
+// bits is number i as 64 bits.
+func (s stream) bits(i int) uint64 { return mix(s.key + uint64(i+1)*0x9E3779B97F4A7C15) }
+
 // uniform is number i, in (0, 1).
 func (s stream) uniform(i int) float64 {
-	bits := mix(s.key + uint64(i+1)*0x9E3779B97F4A7C15)
-	return (float64(bits>>11) + 0.5) / (1 << 53)
+	return (float64(s.bits(i)>>11) + 0.5) / (1 << 53)
 }
 
 // normal is number i of a standard normal distribution (Box and Muller).

@@ -123,11 +123,22 @@ func (r *Runner[T]) freeSmallest() {
 type call[T simd.Float] struct {
 	*Runner[T]
 	*workspace[T]
-	model   *Model[T]
-	input   *Input[T]
-	control *parallel.Control
-	stages  int // of equal share in the progress
-	stage   int
+	model *Model[T]
+	input *Input[T]
+	progress
+}
+
+// progress divides a control into stages of equal share.
+type progress struct {
+	control       *parallel.Control
+	stages, stage int
+}
+
+// next is the control of the next stage.
+func (p *progress) next() *parallel.Control {
+	from := float64(p.stage) / float64(p.stages)
+	p.stage++
+	return p.control.Stage(from, float64(p.stage)/float64(p.stages))
 }
 
 // begin checks the input and takes memory for a run of so many stages; its
@@ -143,17 +154,10 @@ func (r *Runner[T]) begin(m *Model[T], in *Input[T], control *parallel.Control, 
 	if err != nil {
 		return nil, err
 	}
-	return &call[T]{Runner: r, workspace: w, model: m, input: in, control: control, stages: stages}, nil
+	return &call[T]{Runner: r, workspace: w, model: m, input: in, progress: progress{control: control, stages: stages}}, nil
 }
 
 func (c *call[T]) end() { c.release(c.workspace) }
-
-// next is the control of the next stage.
-func (c *call[T]) next() *parallel.Control {
-	from := float64(c.stage) / float64(c.stages)
-	c.stage++
-	return c.control.Stage(from, float64(c.stage)/float64(c.stages))
-}
 
 func (m *Model[T]) checkInput(in *Input[T]) error {
 	of := m.spec.InputType()
@@ -194,7 +198,7 @@ func RelTanFeatures(tangent []float64) []float64 {
 func (c *call[T]) layers(n int, alpha []T) (simd.Rows[T], error) {
 	current, blockInput := 0, 0
 	x := simd.Rows[T]{Data: c.features[0], Stride: c.model.spec.InputType().size()}
-	if err := c.pack(x); err != nil {
+	if err := packInput(c.pool, c.next(), c.model.spec.InputType(), c.input, x); err != nil {
 		return x, err
 	}
 	input := x // of the current residual block
@@ -220,15 +224,14 @@ func (c *call[T]) layers(n int, alpha []T) (simd.Rows[T], error) {
 	return x, nil
 }
 
-// pack copies the input features to rows of padded channels.
-func (c *call[T]) pack(x simd.Rows[T]) error {
-	of := c.model.spec.InputType()
+// packInput copies the input features to rows of padded channels.
+func packInput[T simd.Float](pool *parallel.Pool, control *parallel.Control, of Type, in *Input[T], x simd.Rows[T]) error {
 	components := of.Components()
-	return c.pool.Range(c.next(), c.input.Graph.Vertices(), poolRows, func(_, begin, end int) error {
+	return pool.Range(control, in.Graph.Vertices(), poolRows, func(_, begin, end int) error {
 		for p := begin; p < end; p++ {
 			row := x.Row(p, of.size())
 			clear(row)
-			given := c.input.Features[p*of.Channels*components:]
+			given := in.Features[p*of.Channels*components:]
 			for i := range of.Channels * components {
 				row[i%components*of.padded()+i/components] = T(given[i])
 			}

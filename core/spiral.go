@@ -31,15 +31,20 @@ func newSpiralLayer[T simd.Float](in, out, length int, p layerParameters) *spira
 
 // forward computes the vertices [begin, end) of y from all of x.
 func (l *spiralLayer[T]) forward(k simd.Kernels[T], w *scratch[T], spirals *Spirals, x, y simd.Rows[T], begin, end int) {
-	rows := x.From(begin)
-	if l.length > 1 {
-		width := simd.Padded(l.in)
-		rows = simd.Rows[T]{Data: w.moments, Stride: l.length * width}
-		for p := begin; p < end; p++ {
-			for j, q := range spirals.of(p) {
-				copy(rows.Row(p-begin, l.length*width)[j*width:], x.Row(int(q), width))
-			}
+	k.Dense(y.From(begin), l.rows(w, spirals, x, begin, end), l.weights, l.bias, end-begin, simd.ELU)
+}
+
+// rows is the features of the spirals of the vertices [begin, end).
+func (l *spiralLayer[T]) rows(w *scratch[T], spirals *Spirals, x simd.Rows[T], begin, end int) simd.Rows[T] {
+	if l.length == 1 {
+		return x.From(begin)
+	}
+	width := simd.Padded(l.in)
+	rows := simd.Rows[T]{Data: w.moments, Stride: l.length * width}
+	for p := begin; p < end; p++ {
+		for j, q := range spirals.of(p) {
+			copy(rows.Row(p-begin, l.length*width)[j*width:], x.Row(int(q), width))
 		}
 	}
-	k.Dense(y.From(begin), rows, l.weights, l.bias, end-begin, simd.ELU)
+	return rows
 }

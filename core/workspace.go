@@ -141,23 +141,34 @@ func newWorkspace[T simd.Float](budget *memory.Budget, s workspaceSizes) (*works
 	w := &workspace[T]{arena: budget.NewArena("inference"), workers: make([]scratch[T], s.workers), want: s}
 	arrays := []array[T]{{&w.features[0], s.features}, {&w.features[1], s.features}, {&w.features[2], s.features}}
 	for i := range w.workers {
-		k := &w.workers[i]
-		for j, to := range []*[]T{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows, &k.hidden, &k.logits} {
+		for j, to := range w.workers[i].arrays() {
 			arrays = append(arrays, array[T]{to, s.scratch[j]})
 		}
 	}
-	var err error
-	for _, a := range arrays {
-		if *a.to, err = memory.Make[T](w.arena, a.size); err != nil {
-			w.arena.Free()
-			return nil, err
-		}
+	err := makeAll(w.arena, arrays)
+	if err == nil {
+		err = makeAll(w.arena, []array[float64]{{&w.pooled, s.pooled}})
 	}
-	if w.pooled, err = memory.Make[float64](w.arena, s.pooled); err != nil {
+	if err != nil {
 		w.arena.Free()
 		return nil, err
 	}
 	return w, nil
+}
+
+// arrays are the arrays in the order of scratchSizes.
+func (k *scratch[T]) arrays() [8]*[]T {
+	return [...]*[]T{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows, &k.hidden, &k.logits}
+}
+
+// makeAll makes the arrays of a list.
+func makeAll[T simd.Float](arena *memory.Arena, list []array[T]) (err error) {
+	for _, a := range list {
+		if *a.to, err = memory.Make[T](arena, a.size); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type array[T simd.Float] struct {

@@ -29,6 +29,23 @@ func (p *Panel[T]) Set(k, j int, value T) { p.Data[p.index(k, j)] = value }
 
 func (p *Panel[T]) index(k, j int) int { return (j/Lanes*p.K+k)*Lanes + j%Lanes }
 
+// Transposed is the matrix [N, K].
+func (p *Panel[T]) Transposed() *Panel[T] {
+	t := NewPanel[T](p.N, p.K)
+	p.TransposeTo(t)
+	return t
+}
+
+// TransposeTo writes the transpose to t, which has its shape.
+func (p *Panel[T]) TransposeTo(t *Panel[T]) {
+	for j := range p.N {
+		from := p.Data[p.index(0, j):]
+		for k := range p.K {
+			t.Set(j, k, from[k*Lanes])
+		}
+	}
+}
+
 // Aligned returns n zeros at a multiple of Alignment.
 func Aligned[T Float](n int) []T {
 	var element T

@@ -1,0 +1,520 @@
+package core
+
+import (
+	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
+	"libeman/simd"
+)
+
+// layerGradient is the backward pass of one layer, and the sums of the
+// gradients of its matrices over the meshes of a step.
+type layerGradient[T simd.Float] struct {
+	convolution *convolutionGradient[T]
+	spiral      *spiralGradient[T]
+	activation  activationGradient[T]
+	residual    *residualGradient[T]
+	sums        []float64
+}
+
+// gradient is the gradient of a loss with respect to a model's parameters,
+// summed over any number of meshes.
+type gradient[T simd.Float] struct {
+	model  *Model[T]
+	layers []layerGradient[T]
+	head   *headGradient[T]
+}
+
+func newGradient[T simd.Float](m *Model[T]) *gradient[T] {
+	g := &gradient[T]{model: m, head: newHeadGradient(&m.head)}
+	for i := range m.layers {
+		l, ledger := &m.layers[i], &ledger{}
+		var lg layerGradient[T]
+		if l.spiral != nil {
+			lg.spiral = newSpiralGradient(l.spiral, ledger)
+		} else {
+			lg.convolution = newConvolutionGradient(l.convolution, ledger)
+			lg.activation = newActivationGradient(&l.activation, ledger)
+			lg.residual = newResidualGradient(l.residual, ledger)
+		}
+		lg.sums = make([]float64, ledger.size)
+		g.layers = append(g.layers, lg)
+	}
+	return g
+}
+
+// parameters returns the gradient of every tensor of the model, in its order.
+func (g *gradient[T]) parameters() (list [][]T) {
+	byName := map[string][]float64{}
+	for i := range g.layers {
+		g.layers[i].parameterGradients(g.model, &g.model.layers[i], byName)
+	}
+	h := g.head
+	wide := map[string][]T{
+		"dense1.weight": unpadded(h.ofFirst, h.hidden, h.in, h.first.N),
+		"dense1.bias":   h.ofFirstBias[:h.hidden],
+		"dense2.weight": unpadded(h.ofSecond, h.classes, h.hidden, h.second.N),
+		"dense2.bias":   h.ofSecondBias[:h.classes],
+	}
+	for _, p := range g.model.parameters {
+		data, found := wide[p.Name]
+		if !found {
+			data = make([]T, len(p.Data))
+			for i, x := range byName[p.Name] {
+				data[i] = T(x)
+			}
+		}
+		list = append(list, data)
+	}
+	return list
+}
+
+// unpadded is a matrix [rows, width] without the columns from columns on.
+func unpadded[T simd.Float](data []T, rows, columns, width int) []T {
+	if columns == width {
+		return data
+	}
+	tight := make([]T, 0, rows*columns)
+	for i := range rows {
+		tight = append(tight, data[i*width:][:columns]...)
+	}
+	return tight
+}
+
+func (g *layerGradient[T]) parameterGradients(m *Model[T], l *layer[T], byName map[string][]float64) {
+	var result layerParameters
+	if g.spiral != nil {
+		result = g.spiral.parameterGradients(g.sums)
+	} else {
+		result = g.convolution.parameterGradients(m.layerParameters(l.name), g.sums)
+		g.activation.parameterGradients(g.sums, result)
+		if g.residual != nil && g.residual.channel != nil {
+			byName[l.residualName] = g.residual.weights(g.sums)
+		}
+	}
+	for name, data := range result {
+		byName[l.name+name] = data
+	}
+}
+
+// gradientScratch is the memory that one thread needs for one block.
+type gradientScratch[T simd.Float] struct {
+	scratch[T]
+	ofMoments  []T // as moments
+	ofSelfRows []T // as selfRows
+	ofHidden   []T // [headRows, hidden]
+	sums       []T // of a layer, over a few blocks
+	labels     [headTile]int32
+	rowWeights [headTile]T
+}
+
+// saved is what the forward pass keeps of a layer for the backward pass.
+type saved[T simd.Float] struct {
+	y     simd.Rows[T] // the layer's result
+	plain simd.Rows[T] // before the non-linearity, where it matters
+	alpha []T          // [edges, heads], of attention
+	own   []T          // [vertices, heads], with a self term
+}
+
+// headArrays are some rows on their way through the dense layers.
+type headArrays[T simd.Float] struct {
+	hidden, ofHidden simd.Rows[T] // [rows, padded hidden]
+	scores           simd.Rows[T] // [rows, padded classes]
+	losses           []float64    // of each tile of rows
+	tileHits         []int
+}
+
+// gradientWorkspace is the memory of the passes over one mesh.
+type gradientWorkspace[T simd.Float] struct {
+	arena      *memory.Arena
+	packed     simd.Rows[T] // the input features
+	saved      []saved[T]
+	gradients  [3][]T // with respect to the features of all vertices
+	records    []T    // what goes along the edges, or to the vertices of spirals
+	pooled     []float64
+	partial    []float64 // [groups, sums of a layer]
+	headArrays headArrays[T]
+	workers    []gradientScratch[T]
+}
+
+const (
+	// mostGroups bounds the number of partial sums of a layer's gradients, and
+	// drainBlocks is the number of blocks that are summed in T.
+	mostGroups, drainBlocks = 64, 8
+)
+
+// groupVertices is the number of vertices in one partial sum: it depends on
+// the mesh alone.
+func groupVertices(vertices int) int {
+	blocks := (vertices + blockVertices - 1) / blockVertices
+	return max(drainBlocks, (blocks+mostGroups-1)/mostGroups) * blockVertices
+}
+
+// arrays lists what a workspace is made of.
+func (w *gradientWorkspace[T]) arrays(g *gradient[T], graph *Graph[T]) (list []array[T], wide []array[float64]) {
+	m, h := g.model, g.head
+	vertices, edges := int64(graph.Vertices()), int64(graph.Edges())
+	rows := func(to *simd.Rows[T], n int64, width int) {
+		to.Stride = width
+		list = append(list, array[T]{&to.Data, n * int64(width)})
+	}
+	add := func(to *[]T, size int64) { list = append(list, array[T]{to, size}) }
+
+	rows(&w.packed, vertices, m.spec.InputType().size())
+	w.saved = make([]saved[T], len(m.layers))
+	sizes := m.scratchSizes(graph.largestBlock)
+	widest, records, sums := m.spec.InputType().size(), int64(0), int64(h.sums())
+	for i := range m.layers {
+		l, s := &m.layers[i], &w.saved[i]
+		rows(&s.y, vertices, l.out.size())
+		widest = max(widest, l.out.size())
+		sums = max(sums, int64(len(g.layers[i].sums)))
+		if l.spiral != nil {
+			if i > 0 {
+				records = max(records, vertices*int64(l.spiral.weights.K))
+			}
+			continue
+		}
+		if l.activation.keepsInput() {
+			rows(&s.plain, vertices, l.out.size())
+		}
+		if i > 0 {
+			records = max(records, edges*int64(l.in.size()))
+		}
+		if a := l.convolution.attention; a != nil {
+			add(&s.alpha, edges*int64(a.heads))
+			if a.self != nil {
+				add(&s.own, vertices*int64(a.heads))
+			}
+		}
+	}
+	for i := range w.gradients {
+		add(&w.gradients[i], vertices*int64(widest))
+	}
+	add(&w.records, records)
+
+	held := int64(1)
+	if m.spec.Task == TaskSegmentation {
+		held = int64(h.rows(graph.Vertices()))
+	}
+	rows(&w.headArrays.hidden, held, h.second.N)
+	rows(&w.headArrays.ofHidden, held, h.second.N)
+	rows(&w.headArrays.scores, held, h.second.K)
+	tiles := (held + headTile - 1) / headTile
+	w.headArrays.tileHits = make([]int, tiles)
+	for i := range w.workers {
+		k := &w.workers[i]
+		for j, to := range k.scratch.arrays() {
+			add(to, sizes[j])
+		}
+		add(&k.ofMoments, sizes[0])
+		add(&k.ofSelfRows, sizes[5])
+		add(&k.ofHidden, sizes[6])
+		add(&k.sums, sums)
+	}
+	groups := (vertices + int64(groupVertices(graph.Vertices())) - 1) / int64(groupVertices(graph.Vertices()))
+	return list, []array[float64]{
+		{&w.headArrays.losses, tiles},
+		{&w.pooled, (vertices + poolRows - 1) / poolRows * int64(h.second.N)},
+		{&w.partial, groups * sums},
+	}
+}
+
+func newGradientWorkspace[T simd.Float](budget *memory.Budget, g *gradient[T], graph *Graph[T], threads int) (*gradientWorkspace[T], error) {
+	w := &gradientWorkspace[T]{arena: budget.NewArena("training"), workers: make([]gradientScratch[T], threads)}
+	list, wide := w.arrays(g, graph)
+	err := makeAll(w.arena, list)
+	if err == nil {
+		err = makeAll(w.arena, wide)
+	}
+	if err != nil {
+		w.arena.Free()
+		return nil, err
+	}
+	return w, nil
+}
+
+// gradientCall is one forward and backward pass over a mesh.
+type gradientCall[T simd.Float] struct {
+	*Runner[T]
+	*gradientWorkspace[T]
+	gradient *gradient[T]
+	model    *Model[T]
+	input    *Input[T]
+	target   *Target
+	progress
+	loss float64
+	hits int
+}
+
+// backward adds the gradient of scale·Σ weight·(-log p(label)) over a mesh's
+// labels to g, and returns this loss and the number of labels that have the
+// highest probability. rate is the dropout's, drawn from the seed.
+func (r *Runner[T]) backward(g *gradient[T], in *Input[T], target *Target, scale, rate float64, seed uint64, control *parallel.Control) (loss float64, hits int, err error) {
+	m := g.model
+	if err := m.checkInput(in); err != nil {
+		return 0, 0, err
+	}
+	if in.Graph.Vertices() == 0 {
+		return 0, 0, invalidArgument("mesh", "a mesh without vertices teaches nothing")
+	}
+	if err := target.check(m.Rows(in.Graph.Vertices()), m.spec.Classes); err != nil {
+		return 0, 0, err
+	}
+	w, err := newGradientWorkspace(r.budget, g, in.Graph, r.pool.Threads())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer w.arena.Free()
+	g.head.dropout = newDropout(rate, seed, "dropout", m.spec.Hidden)
+	c := &gradientCall[T]{
+		Runner: r, gradientWorkspace: w, gradient: g, model: m, input: in, target: target,
+		progress: progress{control: control, stages: 3*len(m.layers) + 3},
+	}
+	if err := c.forward(); err != nil {
+		return 0, 0, err
+	}
+	x, ofX := c.saved[len(m.layers)-1].y, simd.Rows[T]{Data: c.gradients[0], Stride: m.layers[len(m.layers)-1].out.size()}
+	if m.spec.Task == TaskClassification {
+		err = c.classify(g.head, x, ofX, scale)
+	} else {
+		err = c.segment(g.head, x, ofX, scale)
+	}
+	if err == nil {
+		err = c.layersBackward()
+	}
+	return c.loss, c.hits, err
+}
+
+// features is the input of a layer.
+func (c *gradientCall[T]) layerInput(i int) simd.Rows[T] {
+	if i == 0 {
+		return c.packed
+	}
+	return c.saved[i-1].y
+}
+
+// forward runs the layers and keeps what the backward pass needs.
+func (c *gradientCall[T]) forward() error {
+	if err := packInput(c.pool, c.next(), c.model.spec.InputType(), c.input, c.layerInput(0)); err != nil {
+		return err
+	}
+	blockInput := 0
+	for i := range c.model.layers {
+		l, s, x, input := &c.model.layers[i], &c.saved[i], c.layerInput(i), c.layerInput(blockInput)
+		err := c.pool.Range(c.next(), c.input.Graph.Vertices(), blockVertices, func(worker, begin, end int) error {
+			w := &c.workers[worker].scratch
+			if l.spiral != nil {
+				l.spiral.forward(c.kernels, w, c.input.Spirals, x, s.y, begin, end)
+				return nil
+			}
+			g, heads := c.input.Graph, l.convolution.heads
+			l.convolution.forward(c.kernels, w, g, x, s.y, begin, end, nil)
+			if s.alpha != nil {
+				copy(s.alpha[int(g.Offsets[begin])*heads:int(g.Offsets[end])*heads], w.coefficients)
+			}
+			if s.own != nil {
+				copy(s.own[begin*heads:end*heads], w.self)
+			}
+			if l.residual != nil {
+				l.residual.add(c.kernels, input.From(begin), s.y.From(begin), end-begin)
+			}
+			if s.plain.Data != nil {
+				copy(s.plain.Data[begin*s.plain.Stride:end*s.plain.Stride], s.y.From(begin).Data)
+			}
+			l.activation.apply(c.kernels, s.y.From(begin), end-begin)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if l.residual != nil {
+			blockInput = i + 1
+		}
+	}
+	return nil
+}
+
+// layersBackward takes the gradient with respect to the last layer's result, in
+// gradients[0], back through all layers.
+func (c *gradientCall[T]) layersBackward() error {
+	current, pending := 0, -1 // pending: with respect to the input of a block that is not done
+	blockInput := c.blockInputs()
+	for i := len(c.model.layers) - 1; i >= 0; i-- {
+		l := &c.model.layers[i]
+		free := func(taken ...int) int {
+			for next := range c.gradients {
+				if next != current && (len(taken) == 0 || next != taken[0]) {
+					return next
+				}
+			}
+			panic("core: three gradients are enough")
+		}
+		view := func(at int, of Type) simd.Rows[T] {
+			if i == 0 {
+				return simd.Rows[T]{Stride: of.size()}
+			}
+			return simd.Rows[T]{Data: c.gradients[at], Stride: of.size()}
+		}
+		b := layerBackward[T]{
+			gradientCall: c, i: i, layer: l, gradient: &c.gradient.layers[i],
+			ofY: simd.Rows[T]{Data: c.gradients[current], Stride: l.out.size()},
+			x:   c.layerInput(i),
+		}
+		to := pending
+		if to < 0 {
+			to = free()
+		}
+		b.fresh = pending < 0
+		b.ofX = view(to, l.in)
+		if l.residual != nil {
+			pending = free(to)
+			b.residualInput = c.layerInput(blockInput[i])
+			b.ofInput = simd.Rows[T]{Stride: l.residual.in.size()}
+			if blockInput[i] > 0 {
+				b.ofInput.Data = c.gradients[pending]
+			}
+		} else {
+			pending = -1
+		}
+		if err := b.run(); err != nil {
+			return err
+		}
+		current = to
+	}
+	return nil
+}
+
+// blockInputs is for each layer that ends a residual block the layer that
+// begins it.
+func (c *gradientCall[T]) blockInputs() []int {
+	starts, start := make([]int, len(c.model.layers)), 0
+	for i := range c.model.layers {
+		starts[i] = start
+		if c.model.layers[i].residual != nil {
+			start = i + 1
+		}
+	}
+	return starts
+}
+
+// layerBackward is the backward pass through one layer.
+type layerBackward[T simd.Float] struct {
+	*gradientCall[T]
+	i                int
+	layer            *layer[T]
+	gradient         *layerGradient[T]
+	x, residualInput simd.Rows[T] // the layer's input, that of its residual block
+	ofY              simd.Rows[T] // changed
+	ofX, ofInput     simd.Rows[T] // no data where the input is the network's
+	fresh            bool         // ofX does not hold anything yet
+}
+
+func (b *layerBackward[T]) run() error {
+	err := b.grouped(b.next(), len(b.gradient.sums), b.block, func(sums []float64) {
+		for i, x := range sums {
+			b.gradient.sums[i] += x
+		}
+	})
+	if err != nil || b.ofX.Data == nil {
+		b.stage++
+		return err
+	}
+	return b.gather()
+}
+
+func (b *layerBackward[T]) block(w *gradientScratch[T], begin, end int, sums []T) error {
+	k, n, s := b.kernels, end-begin, &b.saved[b.i]
+	ofY := b.ofY.From(begin)
+	to := b.ofX
+	if to.Data != nil {
+		to = to.From(begin)
+		if b.fresh {
+			clear(to.Data[:n*to.Stride])
+		}
+	}
+	if l := b.gradient.spiral; l != nil {
+		records := simd.Rows[T]{Stride: l.weights.N}
+		if to.Data != nil {
+			records.Data = b.records[begin*l.weights.N:]
+		}
+		l.backward(k, &w.scratch, b.input.Spirals, b.x, s.y.From(begin), ofY, records, begin, end, sums)
+		return nil
+	}
+	var plain simd.Rows[T]
+	if s.plain.Data != nil {
+		plain = s.plain.From(begin)
+	}
+	b.gradient.activation.backward(k, ofY, plain, s.y.From(begin), n, sums)
+	if r := b.gradient.residual; r != nil {
+		ofInput := b.ofInput
+		if ofInput.Data != nil {
+			ofInput = ofInput.From(begin)
+		}
+		r.backward(k, ofY, b.residualInput.From(begin), ofInput, n, sums)
+	}
+	graph, heads := b.input.Graph, b.layer.convolution.heads
+	first, last := int(graph.Offsets[begin]), int(graph.Offsets[end])
+	block := convolutionBlock[T]{graph: graph, begin: begin, end: end, x: b.x, gradient: ofY, to: to, sums: sums}
+	block.records.Stride = b.layer.in.size()
+	if to.Data != nil {
+		block.records.Data = b.records[first*block.records.Stride:]
+	}
+	if s.alpha != nil {
+		block.alpha = s.alpha[first*heads : last*heads]
+	}
+	if s.own != nil {
+		block.own = s.own[begin*heads : end*heads]
+	}
+	b.gradient.convolution.backward(k, w, &block)
+	return nil
+}
+
+// gather adds up what reaches each vertex from others.
+func (b *layerBackward[T]) gather() error {
+	places, offsets := b.input.Graph.incoming()
+	width := b.ofX.Stride
+	if b.layer.spiral != nil {
+		places, offsets = inverted(b.input.Spirals.indices, b.input.Graph.Vertices())
+	}
+	records := simd.Rows[T]{Data: b.records, Stride: width}
+	return b.pool.Range(b.next(), len(offsets)-1, groupVertices(len(offsets)-1), func(_, begin, end int) error {
+		b.kernels.Gather(b.ofX.From(begin), records, places, offsets[begin:end+1], width)
+		return nil
+	})
+}
+
+// grouped runs body on all blocks of vertices; the sums that it adds to, size
+// of them, are added up in an order that does not depend on the threads, and
+// given to finish.
+func (c *gradientCall[T]) grouped(control *parallel.Control, size int, body func(w *gradientScratch[T], begin, end int, sums []T) error, finish func(sums []float64)) error {
+	vertices := c.input.Graph.Vertices()
+	group := groupVertices(vertices)
+	err := c.pool.Range(control, vertices, group, func(worker, begin, end int) error {
+		w := &c.workers[worker]
+		sums, total := w.sums[:size], c.partial[begin/group*size:][:size]
+		clear(sums)
+		clear(total)
+		for at := begin; at < end; at += blockVertices {
+			if err := body(w, at, min(at+blockVertices, end), sums); err != nil {
+				return err
+			}
+			if (at-begin)/blockVertices%drainBlocks == drainBlocks-1 || at+blockVertices >= end {
+				for i, x := range sums {
+					total[i] += float64(x)
+				}
+				clear(sums)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for at := size; at < (vertices+group-1)/group*size; at += size {
+		for i, x := range c.partial[at:][:size] {
+			c.partial[i] += x
+		}
+	}
+	finish(c.partial[:size])
+	return nil
+}

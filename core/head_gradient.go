@@ -1,0 +1,281 @@
+package core
+
+import (
+	"math"
+
+	"libeman/geometry/parallel"
+	"libeman/simd"
+)
+
+const (
+	// headTile is the number of rows that one thread takes through the dense
+	// layers at a time.
+	headTile = 48
+	// headScores bounds the scores that are held at a time, and with them the
+	// rows of which the gradients of the weights are summed in one go.
+	headScores = 1 << 22
+	// classChunk is the number of classes whose weights one thread treats.
+	classChunk = 240
+)
+
+// headGradient is the backward pass of the dense layers.
+type headGradient[T simd.Float] struct {
+	*denseHead[T]
+	first, second *simd.Panel[T] // transposed
+	// The gradients of the tensors, rows padded to a multiple of simd.Lanes:
+	// [hidden, padded in], [padded hidden], [classes, padded hidden], [padded
+	// classes].
+	ofFirst, ofFirstBias, ofSecond, ofSecondBias []T
+	dropout                                      dropout
+}
+
+func newHeadGradient[T simd.Float](h *denseHead[T]) *headGradient[T] {
+	return &headGradient[T]{
+		denseHead: h, first: h.first.Transposed(), second: h.second.Transposed(),
+		ofFirst: simd.Aligned[T](h.hidden * h.first.K), ofFirstBias: simd.Aligned[T](h.first.N),
+		ofSecond: simd.Aligned[T](h.classes * h.second.K), ofSecondBias: simd.Aligned[T](h.second.N),
+	}
+}
+
+// clear begins new sums.
+func (h *headGradient[T]) clear() {
+	clear(h.ofFirst)
+	clear(h.ofFirstBias)
+	clear(h.ofSecond)
+	clear(h.ofSecondBias)
+}
+
+// rows is how many rows the scores of which are held at a time, a multiple of
+// headTile.
+func (h *headGradient[T]) rows(vertices int) int {
+	most := max(1, min(vertices, headScores/h.second.K)/headTile)
+	return most * headTile
+}
+
+// Target is what a network should answer.
+type Target struct {
+	// Labels are the classes of the vertices, or the class of the mesh; -1
+	// where it is unknown.
+	Labels []int32
+	// ClassWeights say how much each class counts; nil: all alike.
+	ClassWeights []float64
+}
+
+// weight is how much a label counts.
+func (t *Target) weight(label int32) float64 {
+	switch {
+	case label < 0:
+		return 0
+	case t.ClassWeights == nil:
+		return 1
+	default:
+		return t.ClassWeights[label]
+	}
+}
+
+// check refuses labels that are no classes.
+func (t *Target) check(rows, classes int) error {
+	if len(t.Labels) != rows {
+		return invalidArgument("labels", "%d labels, not %d", len(t.Labels), rows)
+	}
+	for i, label := range t.Labels {
+		if label < -1 || int(label) >= classes {
+			return invalidArgument("labels", "label %d is %d, out of range [-1, %d)", i, label, classes)
+		}
+	}
+	if t.ClassWeights != nil && len(t.ClassWeights) != classes {
+		return invalidArgument("class weights", "%d weights for %d classes", len(t.ClassWeights), classes)
+	}
+	for c, w := range t.ClassWeights {
+		if !(w >= 0 && w <= math.MaxFloat32) {
+			return invalidArgument("class weights", "the weight of class %d is %g", c, w)
+		}
+	}
+	return nil
+}
+
+// total is the sum of the weights of all labels.
+func (t *Target) total() (sum float64) {
+	for _, label := range t.Labels {
+		sum += t.weight(label)
+	}
+	return sum
+}
+
+// hideRows is hide with dropout, into rows of the caller's.
+func (h *headGradient[T]) hideRows(k simd.Kernels[T], hidden, x simd.Rows[T], first, n int) error {
+	if err := checkRows(x, h.in, first, n, h.firstLimit); err != nil {
+		return err
+	}
+	k.Dense(hidden, x, h.denseHead.first, h.firstBias, n, h.activation)
+	dropRows(h.dropout, hidden, first, n)
+	return checkRows(hidden, h.hidden, first, n, h.secondLimit)
+}
+
+// unhideRows replaces the gradient with respect to hidden rows by that before
+// the activation, and writes that with respect to x.
+func (h *headGradient[T]) unhideRows(k simd.Kernels[T], gradient, hidden, ofX simd.Rows[T], first, n int) {
+	width := h.denseHead.first.N
+	dropRows(h.dropout, gradient, first, n)
+	if h.activation == simd.ReLU {
+		k.RectifyGradient(gradient, hidden, width, n)
+	} else {
+		for i := range n { // what the dropout took has no gradient any more
+			unELU(gradient.Row(i, width), hidden.Row(i, width), T(1/h.dropout.scale()))
+		}
+	}
+	k.Multiply(ofX, gradient, h.first, n, false)
+}
+
+// sumColumns adds n rows to a row.
+func sumColumns[T simd.Float](k simd.Kernels[T], to []T, rows simd.Rows[T], n int) {
+	k.Add(simd.Rows[T]{Data: to}, rows, len(to), n)
+}
+
+// segment runs the head and its backward pass on all vertices: from the
+// features x to the loss and the gradient ofX. scale multiplies every label's
+// weight.
+func (c *gradientCall[T]) segment(h *headGradient[T], x, ofX simd.Rows[T], scale float64) error {
+	vertices := c.input.Graph.Vertices()
+	rows := h.rows(vertices)
+	control := c.next()
+	for begin := 0; begin < vertices; begin += rows {
+		end := min(begin+rows, vertices)
+		part := control.Stage(float64(begin)/float64(vertices), float64(end)/float64(vertices))
+		if err := c.segmentRows(h, x.From(begin), ofX.From(begin), begin, end-begin, scale, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], first, n int, scale float64, control *parallel.Control) error {
+	k, a := c.kernels, &c.headArrays
+	tiles := (n + headTile - 1) / headTile
+	losses, hits := a.losses[:tiles], a.tileHits[:tiles]
+	err := c.pool.Range(control.Stage(0, 0.7), n, headTile, func(worker, begin, end int) error {
+		rows, hidden, gradient := end-begin, a.hidden.From(begin), a.ofHidden.From(begin)
+		if err := h.hideRows(k, hidden, x.From(begin), first+begin, rows); err != nil {
+			return err
+		}
+		scores := a.scores.From(begin)
+		k.Dense(scores, hidden, h.denseHead.second, h.secondBias, rows, simd.Identity)
+		w := &c.workers[worker]
+		c.weigh(w.labels[:], w.rowWeights[:], first+begin, rows, scale)
+		losses[begin/headTile], hits[begin/headTile] = k.CrossEntropy(scores, w.labels[:], w.rowWeights[:], h.classes, rows)
+		k.Multiply(gradient, scores, h.second, rows, false)
+		h.unhideRows(k, gradient, hidden, ofX.From(begin), first+begin, rows)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range losses {
+		c.loss += losses[i]
+		c.hits += hits[i]
+	}
+	chunks := (h.classes + classChunk - 1) / classChunk
+	return c.pool.For(control.Stage(0.7, 1), chunks+1, func(_, chunk int) error {
+		if chunk == chunks {
+			k.Correlate(simd.Rows[T]{Data: h.ofFirst, Stride: h.first.N}, a.ofHidden, x, h.hidden, h.first.N, n)
+			sumColumns(k, h.ofFirstBias, a.ofHidden, n)
+			return nil
+		}
+		at := chunk * classChunk
+		classes := min(classChunk, h.classes-at)
+		scores, width := a.scores.Columns(at), h.second.N
+		k.Correlate(simd.Rows[T]{Data: h.ofSecond[at*width:], Stride: width}, scores, a.hidden, classes, width, n)
+		sumColumns(k, h.ofSecondBias[at:at+classes], scores, n)
+		return nil
+	})
+}
+
+// weigh fills in labels and weights of some rows; the label of a row without
+// weight is 0.
+func (c *gradientCall[T]) weigh(labels []int32, weights []T, first, n int, scale float64) {
+	for i := range n {
+		label := c.target.Labels[first+i]
+		labels[i], weights[i] = max(0, label), T(scale*c.target.weight(label))
+	}
+}
+
+// classify is segment for a class of the whole mesh.
+func (c *gradientCall[T]) classify(h *headGradient[T], x, ofX simd.Rows[T], scale float64) error {
+	vertices, width := c.input.Graph.Vertices(), h.second.N
+	k := c.kernels
+	hide := func(worker, begin, end int) (simd.Rows[T], error) {
+		hidden := simd.Rows[T]{Data: c.workers[worker].hidden, Stride: width}
+		return hidden, h.hideRows(k, hidden, x.From(begin), begin, end-begin)
+	}
+	err := c.pool.Range(c.next(), vertices, poolRows, func(worker, begin, end int) error {
+		total := c.pooled[begin/poolRows*width:][:width]
+		clear(total)
+		for ; begin < end; begin += headRows {
+			n := min(headRows, end-begin)
+			hidden, err := hide(worker, begin, begin+n)
+			if err != nil {
+				return err
+			}
+			addRows(total, hidden, n)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	ofMean := c.classifyMean(h, scale)
+	return c.grouped(c.next(), h.sums(), func(w *gradientScratch[T], begin, end int, sums []T) error {
+		n := end - begin
+		hidden := simd.Rows[T]{Data: w.hidden, Stride: width}
+		if err := h.hideRows(k, hidden, x.From(begin), begin, n); err != nil {
+			return err
+		}
+		gradient := simd.Rows[T]{Data: w.ofHidden, Stride: width}
+		for i := range n {
+			copy(gradient.Row(i, width), ofMean)
+		}
+		h.unhideRows(k, gradient, hidden, ofX.From(begin), begin, n)
+		k.Correlate(simd.Rows[T]{Data: sums, Stride: h.first.N}, gradient, x.From(begin), h.hidden, h.first.N, n)
+		sumColumns(k, sums[h.hidden*h.first.N:], gradient, n)
+		return nil
+	}, func(sums []float64) {
+		for i := range h.ofFirst {
+			h.ofFirst[i] += T(sums[i])
+		}
+		for i := range h.ofFirstBias {
+			h.ofFirstBias[i] += T(sums[len(h.ofFirst)+i])
+		}
+	})
+}
+
+// sums is the number of gradients of the first dense layer.
+func (h *headGradient[T]) sums() int { return len(h.ofFirst) + len(h.ofFirstBias) }
+
+// classifyMean treats the mean of the hidden features and returns the gradient
+// with respect to each vertex's.
+func (c *gradientCall[T]) classifyMean(h *headGradient[T], scale float64) []T {
+	k, width, vertices := c.kernels, h.second.N, c.input.Graph.Vertices()
+	mean := simd.Rows[T]{Data: c.workers[0].hidden[:width], Stride: width}
+	meanRow(mean.Data, c.pooled, vertices)
+	w := &c.workers[0]
+	c.weigh(w.labels[:], w.rowWeights[:], 0, 1, scale)
+	k.Dense(c.headArrays.scores, mean, h.denseHead.second, h.secondBias, 1, simd.Identity)
+	c.loss, c.hits = k.CrossEntropy(c.headArrays.scores, w.labels[:], w.rowWeights[:], h.classes, 1)
+	k.Correlate(simd.Rows[T]{Data: h.ofSecond, Stride: width}, c.headArrays.scores, mean, h.classes, width, 1)
+	sumColumns(k, h.ofSecondBias[:h.classes], c.headArrays.scores, 1)
+	k.Multiply(c.headArrays.ofHidden, c.headArrays.scores, h.second, 1, false)
+	row := c.headArrays.ofHidden.Row(0, width)
+	for j := range row {
+		row[j] /= T(vertices)
+	}
+	return row
+}
+
+// addRows adds n rows to a row of sums.
+func addRows[T simd.Float](to []float64, rows simd.Rows[T], n int) {
+	for i := range n {
+		for j, value := range rows.Row(i, len(to)) {
+			to[j] += float64(value)
+		}
+	}
+}
