@@ -96,3 +96,27 @@ func BenchmarkConvolution(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*mesh.Edges()), "ns/edge")
 	})
 }
+
+// BenchmarkStep is a training step of the authors' EMAN at that size.
+func BenchmarkStep(b *testing.B) {
+	m, in := benchModel(b, 6890)
+	labels := make([]int32, in.Graph.Vertices())
+	for i := range labels {
+		labels[i] = int32(i)
+	}
+	benchRunners(b, func(b *testing.B, r *Runner[float32]) {
+		trainer, err := NewTrainer(r, m, DefaultTraining())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer trainer.Free()
+		if err := trainer.Add(exampleOf("spot", in, labels), false); err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if _, err := trainer.Step(nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

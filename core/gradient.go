@@ -42,6 +42,14 @@ func newGradient[T simd.Float](m *Model[T]) *gradient[T] {
 	return g
 }
 
+// clear begins a new sum.
+func (g *gradient[T]) clear() {
+	for i := range g.layers {
+		clear(g.layers[i].sums)
+	}
+	g.head.clear()
+}
+
 // parameters returns the gradient of every tensor of the model, in its order.
 func (g *gradient[T]) parameters() (list [][]T) {
 	byName := map[string][]float64{}
@@ -125,7 +133,8 @@ type headArrays[T simd.Float] struct {
 
 // gradientWorkspace is the memory of the passes over one mesh.
 type gradientWorkspace[T simd.Float] struct {
-	arena      *memory.Arena
+	narrow     slab[T]
+	wide       slab[float64]
 	packed     simd.Rows[T] // the input features
 	saved      []saved[T]
 	gradients  [3][]T // with respect to the features of all vertices
@@ -219,18 +228,59 @@ func (w *gradientWorkspace[T]) arrays(g *gradient[T], graph *Graph[T]) (list []a
 	}
 }
 
-func newGradientWorkspace[T simd.Float](budget *memory.Budget, g *gradient[T], graph *Graph[T], threads int) (*gradientWorkspace[T], error) {
-	w := &gradientWorkspace[T]{arena: budget.NewArena("training"), workers: make([]gradientScratch[T], threads)}
-	list, wide := w.arrays(g, graph)
-	err := makeAll(w.arena, list)
+func newGradientWorkspace[T simd.Float](budget *memory.Budget, threads int) *gradientWorkspace[T] {
+	return &gradientWorkspace[T]{
+		narrow: slab[T]{arena: budget.NewArena("training")}, wide: slab[float64]{arena: budget.NewArena("training")},
+		workers: make([]gradientScratch[T], threads),
+	}
+}
+
+// free gives the memory back; the workspace may be used again.
+func (w *gradientWorkspace[T]) free() {
+	w.narrow.free()
+	w.wide.free()
+}
+
+// prepare divides the workspace for a mesh.
+func (w *gradientWorkspace[T]) prepare(g *gradient[T], graph *Graph[T]) error {
+	narrow, wide := w.arrays(g, graph)
+	err := w.narrow.divide(narrow)
 	if err == nil {
-		err = makeAll(w.arena, wide)
+		err = w.wide.divide(wide)
 	}
-	if err != nil {
-		w.arena.Free()
-		return nil, err
+	return err
+}
+
+// slab is memory that is divided anew for each mesh, and grows where it must.
+type slab[T simd.Float] struct {
+	arena *memory.Arena
+	data  []T
+}
+
+func (s *slab[T]) free() {
+	s.arena.Free()
+	s.data = nil
+}
+
+// divide gives every array its part, aligned; what is in it is undefined.
+func (s *slab[T]) divide(list []array[T]) (err error) {
+	const unit = memory.Alignment / 4
+	total := int64(0)
+	for _, a := range list {
+		total += (a.size + unit - 1) / unit * unit
 	}
-	return w, nil
+	if int64(len(s.data)) < total {
+		s.free()
+		if s.data, err = memory.Make[T](s.arena, total); err != nil {
+			return err
+		}
+	}
+	rest := s.data
+	for _, a := range list {
+		*a.to = rest[:a.size:a.size]
+		rest = rest[(a.size+unit-1)/unit*unit:]
+	}
+	return nil
 }
 
 // gradientCall is one forward and backward pass over a mesh.
@@ -249,7 +299,7 @@ type gradientCall[T simd.Float] struct {
 // backward adds the gradient of scale·Σ weight·(-log p(label)) over a mesh's
 // labels to g, and returns this loss and the number of labels that have the
 // highest probability. rate is the dropout's, drawn from the seed.
-func (r *Runner[T]) backward(g *gradient[T], in *Input[T], target *Target, scale, rate float64, seed uint64, control *parallel.Control) (loss float64, hits int, err error) {
+func (r *Runner[T]) backward(w *gradientWorkspace[T], g *gradient[T], in *Input[T], target *Target, scale, rate float64, seed uint64, control *parallel.Control) (loss float64, hits int, err error) {
 	m := g.model
 	if err := m.checkInput(in); err != nil {
 		return 0, 0, err
@@ -260,11 +310,9 @@ func (r *Runner[T]) backward(g *gradient[T], in *Input[T], target *Target, scale
 	if err := target.check(m.Rows(in.Graph.Vertices()), m.spec.Classes); err != nil {
 		return 0, 0, err
 	}
-	w, err := newGradientWorkspace(r.budget, g, in.Graph, r.pool.Threads())
-	if err != nil {
+	if err := w.prepare(g, in.Graph); err != nil {
 		return 0, 0, err
 	}
-	defer w.arena.Free()
 	g.head.dropout = newDropout(rate, seed, "dropout", m.spec.Hidden)
 	c := &gradientCall[T]{
 		Runner: r, gradientWorkspace: w, gradient: g, model: m, input: in, target: target,
@@ -285,7 +333,7 @@ func (r *Runner[T]) backward(g *gradient[T], in *Input[T], target *Target, scale
 	return c.loss, c.hits, err
 }
 
-// features is the input of a layer.
+// layerInput is the input of a layer.
 func (c *gradientCall[T]) layerInput(i int) simd.Rows[T] {
 	if i == 0 {
 		return c.packed

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"libeman/geometry/parallel"
 	"libeman/simd"
 	"libeman/tests/npz"
 )
@@ -108,12 +109,19 @@ func TestRegularGradientAgainstTheAuthorsCode(t *testing.T) {
 	}
 }
 
+// once is a backward pass with a workspace of its own.
+func (r *Runner[T]) once(g *gradient[T], in *Input[T], target *Target, scale, rate float64, seed uint64, control *parallel.Control) (float64, int, error) {
+	w := newGradientWorkspace[T](r.budget, r.pool.Threads())
+	defer w.free()
+	return r.backward(w, g, in, target, scale, rate, seed, control)
+}
+
 // gradientOf is the loss and the gradient of the mean negative log-likelihood.
 func gradientOf[T simd.Float](t testing.TB, m *Model[T], in *Input[T], labels []int32, threads int) (loss float64, gradients [][]T) {
 	t.Helper()
 	g, target := newGradient(m), &Target{Labels: labels}
 	r := newTestRunner[T](threads)
-	loss, _, err := r.backward(g, in, target, 1/target.total(), 0, 1, nil)
+	loss, _, err := r.once(g, in, target, 1/target.total(), 0, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,4 +195,3 @@ func widened[T simd.Float](values []T) (wide []float64) {
 	}
 	return wide
 }
-

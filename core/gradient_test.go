@@ -167,7 +167,7 @@ func spiralCases(t *testing.T) (cases []modelCase) {
 func (c *modelCase) backward(t *testing.T, m *Model[float64], threads int) (loss float64, gradients [][]float64) {
 	t.Helper()
 	g := newGradient(m)
-	loss, _, err := newTestRunner[float64](threads).backward(g, c.in, c.target, 1/c.target.total(), c.rate, 3, nil)
+	loss, _, err := newTestRunner[float64](threads).once(g, c.in, c.target, 1/c.target.total(), c.rate, 3, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}
@@ -215,7 +215,7 @@ func TestGradientsHaveTheSameBitsForAnyNumberOfThreads(t *testing.T) {
 			target := &Target{Labels: labels[:m.Rows(vertices)]}
 			run := func(threads int) string {
 				g := newGradient(m)
-				loss, hits, err := newTestRunner[float32](threads).backward(g, in, target, 1/target.total(), 0.5, 3, nil)
+				loss, hits, err := newTestRunner[float32](threads).once(g, in, target, 1/target.total(), 0.5, 3, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -235,7 +235,7 @@ func TestGradientsAddUpOverMeshes(t *testing.T) {
 	g := newGradient(c.model)
 	r := newTestRunner[float64](1)
 	for range 2 {
-		if _, _, err := r.backward(g, c.in, c.target, 1/c.target.total(), 0, 3, nil); err != nil {
+		if _, _, err := r.once(g, c.in, c.target, 1/c.target.total(), 0, 3, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -259,13 +259,13 @@ func TestWrongTargetsAreRefused(t *testing.T) {
 		"too few weights":   {Labels: []int32{0, 1, 2}, ClassWeights: []float64{1}},
 		"a negative weight": {Labels: []int32{0, 1, 2}, ClassWeights: append(make([]float64, 20), -1)},
 	} {
-		_, _, err := newTestRunner[float64](1).backward(newGradient(m), in, target, 1, 0, 0, nil)
+		_, _, err := newTestRunner[float64](1).once(newGradient(m), in, target, 1, 0, 0, nil)
 		if !errors.Is(err, ErrInvalidArgument) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	empty := testInput[float64](t, 0)
-	if _, _, err := newTestRunner[float64](1).backward(newGradient(m), empty, &Target{}, 1, 0, 0, nil); !errors.Is(err, ErrInvalidArgument) {
+	if _, _, err := newTestRunner[float64](1).once(newGradient(m), empty, &Target{}, 1, 0, 0, nil); !errors.Is(err, ErrInvalidArgument) {
 		t.Errorf("no vertices: %v", err)
 	}
 }

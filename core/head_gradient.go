@@ -102,6 +102,25 @@ func (t *Target) total() (sum float64) {
 	return sum
 }
 
+// counted is the number of labels that have a weight.
+func (t *Target) counted() (n int64) {
+	for _, label := range t.Labels {
+		if t.weight(label) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// weigh fills in the labels and their weights, times scale, from place first
+// on; the label of a row without weight is 0.
+func weigh[T simd.Float](t *Target, labels []int32, weights []T, first int, scale float64) {
+	for i := range labels {
+		label := t.Labels[first+i]
+		labels[i], weights[i] = max(0, label), T(scale*t.weight(label))
+	}
+}
+
 // hideRows is hide with dropout, into rows of the caller's.
 func (h *headGradient[T]) hideRows(k simd.Kernels[T], hidden, x simd.Rows[T], first, n int) error {
 	if err := checkRows(x, h.in, first, n, h.firstLimit); err != nil {
@@ -161,7 +180,7 @@ func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], f
 		scores := a.scores.From(begin)
 		k.Dense(scores, hidden, h.denseHead.second, h.secondBias, rows, simd.Identity)
 		w := &c.workers[worker]
-		c.weigh(w.labels[:], w.rowWeights[:], first+begin, rows, scale)
+		weigh(c.target, w.labels[:rows], w.rowWeights[:rows], first+begin, scale)
 		losses[begin/headTile], hits[begin/headTile] = k.CrossEntropy(scores, w.labels[:], w.rowWeights[:], h.classes, rows)
 		k.Multiply(gradient, scores, h.second, rows, false)
 		h.unhideRows(k, gradient, hidden, ofX.From(begin), first+begin, rows)
@@ -188,15 +207,6 @@ func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], f
 		sumColumns(k, h.ofSecondBias[at:at+classes], scores, n)
 		return nil
 	})
-}
-
-// weigh fills in labels and weights of some rows; the label of a row without
-// weight is 0.
-func (c *gradientCall[T]) weigh(labels []int32, weights []T, first, n int, scale float64) {
-	for i := range n {
-		label := c.target.Labels[first+i]
-		labels[i], weights[i] = max(0, label), T(scale*c.target.weight(label))
-	}
 }
 
 // classify is segment for a class of the whole mesh.
@@ -258,7 +268,7 @@ func (c *gradientCall[T]) classifyMean(h *headGradient[T], scale float64) []T {
 	mean := simd.Rows[T]{Data: c.workers[0].hidden[:width], Stride: width}
 	meanRow(mean.Data, c.pooled, vertices)
 	w := &c.workers[0]
-	c.weigh(w.labels[:], w.rowWeights[:], 0, 1, scale)
+	weigh(c.target, w.labels[:1], w.rowWeights[:1], 0, scale)
 	k.Dense(c.headArrays.scores, mean, h.denseHead.second, h.secondBias, 1, simd.Identity)
 	c.loss, c.hits = k.CrossEntropy(c.headArrays.scores, w.labels[:], w.rowWeights[:], h.classes, 1)
 	k.Correlate(simd.Rows[T]{Data: h.ofSecond, Stride: width}, c.headArrays.scores, mean, h.classes, width, 1)

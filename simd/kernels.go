@@ -167,6 +167,11 @@ type Backward[T Float] interface {
 	RegularGradient(g, x Rows[T], circle *Circle[T], channels, rows int)
 	PolyGradient(g, x Rows[T], circle *Circle[T], channels, rows int)
 	GateGradient(g, x Rows[T], a, b, da, db []T, order, channels, rows int)
+
+	// Adam makes one step: with g = Scale·gradient + Penalty·w of a parameter
+	// w, first = Beta1·first + (1-Beta1)·g, second = Beta2·second +
+	// (1-Beta2)·g² and w = Decay·w - Rate·first/(√second/Root + Epsilon).
+	Adam(parameters, first, second, gradient []T, step *AdamStep)
 }
 
 // Kernels32 are the kernels of the shipped library.

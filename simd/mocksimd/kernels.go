@@ -34,6 +34,18 @@ func (m *MockKernels32) EXPECT() *MockKernels32MockRecorder {
 	return m.recorder
 }
 
+// Adam mocks base method.
+func (m *MockKernels32) Adam(arg0, arg1, arg2, arg3 []float32, arg4 *simd.AdamStep) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "Adam", arg0, arg1, arg2, arg3, arg4)
+}
+
+// Adam indicates an expected call of Adam.
+func (mr *MockKernels32MockRecorder) Adam(arg0, arg1, arg2, arg3, arg4 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Adam", reflect.TypeOf((*MockKernels32)(nil).Adam), arg0, arg1, arg2, arg3, arg4)
+}
+
 // Add mocks base method.
 func (m *MockKernels32) Add(arg0, arg1 simd.Rows[float32], arg2, arg3 int) {
 	m.ctrl.T.Helper()
