@@ -91,25 +91,26 @@ func (c *convolution[T]) forward(k simd.Kernels[T], w *scratch[T], g *Graph[T], 
 	weights := w.weights[:edges*c.rings]
 	g.ringWeights(weights, begin, end, c.rings, c.radial)
 	w.rings = g.rings(begin, end, x, weights, c.rings)
-	rings := &w.rings
+	own := x.From(begin)
 	coefficients := w.coefficients[:edges*c.heads]
+	var m simd.Rows[T]
 	if c.attention != nil {
-		c.attention.forward(k, w, rings, x.From(begin), coefficients)
+		m = c.attention.forward(k, w, c.moments, &w.rings, own, coefficients)
 	} else {
-		uniform(coefficients, rings.Offsets, c.mean)
+		m = simd.Rows[T]{Data: w.moments, Stride: c.moments.Size(c.heads, c.rings)}
+		uniform(coefficients, w.rings.Offsets, c.mean)
+		k.EdgeAggregate(m, coefficients, c.moments, &w.rings, c.heads)
 	}
 	if alpha != nil {
-		c.readOut(alpha[int(first)*c.heads:], coefficients, rings.Offsets)
+		c.readOut(alpha[int(first)*c.heads:], coefficients, w.rings.Offsets)
 	}
-	c.combine(k, w, rings, x.From(begin), y.From(begin), coefficients)
+	c.combine(k, w, m, own, y.From(begin))
 }
 
-// combine applies the weights to the moments: y = bias + Σ W·M.
-func (c *convolution[T]) combine(k simd.Kernels[T], w *scratch[T], rings *simd.Rings[T], own, y simd.Rows[T], coefficients []T) {
-	n := rings.Vertices()
-	c.addBias(y, rings.Offsets)
-	m := simd.Rows[T]{Data: w.moments, Stride: c.moments.Size(c.heads, c.rings)}
-	k.EdgeAggregate(m, coefficients, c.moments, rings, c.heads)
+// combine applies the weights to the moments m: y = bias + Σ W·M.
+func (c *convolution[T]) combine(k simd.Kernels[T], w *scratch[T], m, own, y simd.Rows[T]) {
+	n := w.rings.Vertices()
+	c.addBias(y, w.rings.Offsets)
 	for order, panel := range c.value {
 		if panel != nil {
 			start, _ := c.moments.Block(order, c.heads, c.rings)

@@ -17,8 +17,12 @@ type softmaxScratch struct {
 func (v *vector) Softmax(logits, self []float32, offsets []int64, heads int, scaled bool) {
 	w := vectorScratches.Get().(*vectorScratch)
 	defer vectorScratches.Put(w)
+	v.softmaxOver(&w.softmaxScratch, logits, self, offsets, heads, scaled)
+}
+
+func (v *vector) softmaxOver(w *softmaxScratch, logits, self []float32, offsets []int64, heads int, scaled bool) {
 	if heads == 1 && self == nil {
-		v.softmaxRings(&w.softmaxScratch, logits, offsets, scaled)
+		v.softmaxRings(w, logits, offsets, scaled)
 		return
 	}
 	for i := range len(offsets) - 1 {
@@ -35,7 +39,7 @@ func (v *vector) Softmax(logits, self []float32, offsets []int64, heads int, sca
 			Generic[float32]{}.Softmax(ring, own, []int64{0, int64(len(ring) / heads)}, heads, scaled)
 		default:
 			for h := range heads {
-				v.softmaxHead(&w.softmaxScratch, ring, own, terms, h, heads, scaled)
+				v.softmaxHead(w, ring, own, terms, h, heads, scaled)
 			}
 		}
 	}
