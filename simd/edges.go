@@ -204,7 +204,10 @@ func (r *edgeRun) dots(logits []float32, u Rows[float32], c chunk, undirected bo
 				}
 			}
 		}
-		r.sumLanes(&out[h], 4*r.heads, &dots[0], n)
+		r.sumLanes(&r.head[0], &dots[0], n)
+		for e, x := range r.head[:n] {
+			out[e*r.heads+h] = x
+		}
 	}
 	if undirected {
 		addUndirectedDots(out, u, plan, r.rings, r.heads, c)
