@@ -102,7 +102,7 @@ func (c *convolution[T]) forward(k simd.Kernels[T], w *scratch[T], g *Graph[T], 
 		k.EdgeAggregate(m, coefficients, c.moments, &w.rings, c.heads)
 	}
 	if alpha != nil {
-		c.readOut(alpha[int(first)*c.heads:], coefficients, w.rings.Offsets)
+		c.readOut(alpha, coefficients, g, begin, end)
 	}
 	c.combine(k, w, m, own, y.From(begin))
 }
@@ -148,16 +148,18 @@ func (c *convolution[T]) addBias(y simd.Rows[T], offsets []int64) {
 	}
 }
 
-// readOut writes the coefficients as the paper defines them, α_pq = N_p·softmax
-// (§6); a mean over the ring divides by N_p again.
-func (c *convolution[T]) readOut(alpha, coefficients []T, offsets []int64) {
-	for i := range len(offsets) - 1 {
-		ring := coefficients[int(offsets[i]-offsets[0])*c.heads : int(offsets[i+1]-offsets[0])*c.heads]
+// readOut writes the coefficients of the vertices [begin, end) as the paper
+// defines them, α_pq = N_p·softmax (§6), to alpha, which is in the order of the
+// mesh; a mean over the ring divides by N_p again.
+func (c *convolution[T]) readOut(alpha, coefficients []T, g *Graph[T], begin, end int) {
+	for p := begin; p < end; p++ {
+		first, last := g.Offsets[p], g.Offsets[p+1]
+		ring := coefficients[int(first-g.Offsets[begin])*c.heads : int(last-g.Offsets[begin])*c.heads]
 		scale := T(1)
 		if c.mean {
-			scale = T(c.terms(offsets[i+1] - offsets[i]))
+			scale = T(c.terms(last - first))
 		}
-		at := int(offsets[i]-offsets[0]) * c.heads
+		at := int(g.firstEdge(p)) * c.heads
 		for j, a := range ring {
 			alpha[at+j] = scale * a
 		}
