@@ -156,16 +156,28 @@ func (a *attention[T]) sets() int {
 	return a.rings
 }
 
-// forward computes the coefficients of the edges of rings; own begins with the
-// features of their first vertex. With a self term its coefficients stay in
-// w.self.
-func (a *attention[T]) forward(k simd.Kernels[T], w *scratch[T], rings *simd.Rings[T], own simd.Rows[T], coefficients []T) {
+// stride is the length of a row of U_p, and of the moments of the values that
+// take its place in w.moments.
+func (a *attention[T]) stride(values *simd.Moments) int {
+	return max(a.moments.Size(a.heads, a.sets()), values.Size(a.heads, a.rings))
+}
+
+// forward computes the coefficients of the edges of rings and the moments of
+// the values weighted by them; own begins with the features of the first
+// vertex. With a self term its coefficients stay in w.self.
+func (a *attention[T]) forward(k simd.Kernels[T], w *scratch[T], values *simd.Moments, rings *simd.Rings[T], own simd.Rows[T], coefficients []T) simd.Rows[T] {
 	n := rings.Vertices()
-	keys := a.keyRings(w, rings)
-	u := simd.Rows[T]{Data: w.moments, Stride: a.moments.Size(a.heads, keys.Sets)}
+	u := simd.Rows[T]{Data: w.moments, Stride: a.stride(values)}
 	a.project(k, u, own, n)
-	k.EdgeDot(coefficients, u, a.moments, keys, a.heads)
-	k.Softmax(coefficients, a.selfLogits(k, w, own, n), rings.Offsets, a.heads, a.scaled)
+	self := a.selfLogits(k, w, own, n)
+	if !a.pairs {
+		k.EdgeAttention(u, u, coefficients, self, a.moments, values, rings, a.heads, a.scaled)
+		return u
+	}
+	k.EdgeDot(coefficients, u, a.moments, a.keyRings(w, rings), a.heads)
+	k.Softmax(coefficients, self, rings.Offsets, a.heads, a.scaled)
+	k.EdgeAggregate(u, coefficients, values, rings, a.heads)
+	return u
 }
 
 // keyRings is rings with the weights that the keys have, in w.keys.

@@ -1,10 +1,15 @@
 package core
 
 import (
+	"cmp"
+	"math"
+	"math/bits"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
+	"libeman/geometry"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 	"libeman/simd"
@@ -72,29 +77,119 @@ func BenchmarkForwardTwoClasses(b *testing.B) {
 // rings; the query has no radius (paper).
 func BenchmarkConvolution(b *testing.B) {
 	mesh := graphOf[float32](b, loadGoldenMesh(b, "spot6890"))
+	benchRunners(b, func(b *testing.B, r *Runner[float32]) { benchConvolution(b, r, mesh) })
+}
+
+// BenchmarkConvolutionOfAMillion is the same on a torus of 2^20 vertices, whose
+// numbers run along its rows, or as repeated subdivision gives them (the coarse
+// mesh first), or are shuffled; and on the local graphs of these.
+func BenchmarkConvolutionOfAMillion(b *testing.B) {
+	const side = 1 << 10
+	level := func(v int) int { return -bits.TrailingZeros(uint(v/side | v%side | side)) }
+	shuffled := rand.New(rand.NewPCG(1, 2)).Perm(side * side)
+	for _, c := range []struct {
+		name string
+		less func(v, w int) int
+	}{
+		{"rows", cmp.Compare[int]},
+		{"subdivided", func(v, w int) int { return cmp.Or(cmp.Compare(level(v), level(w)), cmp.Compare(v, w)) }},
+		{"shuffled", func(v, w int) int { return cmp.Compare(shuffled[v], shuffled[w]) }},
+	} {
+		mesh := torus(b, side, c.less)
+		local := mesh.local
+		if local == nil {
+			var err error
+			if local, err = mesh.reordered(geometry.Resources{}, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(c.name, func(b *testing.B) {
+			benchRunners(b, func(b *testing.B, r *Runner[float32]) { benchConvolution(b, r, mesh) })
+		})
+		b.Run(c.name+" searched", func(b *testing.B) {
+			benchRunners(b, func(b *testing.B, r *Runner[float32]) { benchConvolution(b, r, local) })
+		})
+	}
+}
+
+// BenchmarkReordering makes the local graph of a shuffled mesh of 2^20 vertices.
+func BenchmarkReordering(b *testing.B) {
+	const side = 1 << 10
+	shuffled := rand.New(rand.NewPCG(1, 2)).Perm(side * side)
+	mesh := torus(b, side, func(v, w int) int { return cmp.Compare(shuffled[v], shuffled[w]) })
+	b.Run("measure", func(b *testing.B) {
+		for b.Loop() {
+			if !mesh.scattered() {
+				b.Fatal("a shuffled mesh is not scattered")
+			}
+		}
+	})
+	b.Run("copy", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := mesh.reordered(geometry.Resources{}, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// torus is a triangulated torus of side² vertices, numbered in the order that
+// less sorts their places into, with angles at random.
+func torus(b *testing.B, side int, less func(v, w int) int) *Graph[float32] {
+	order, number := make([]int, side*side), make([]int32, side*side)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, less)
+	for i, v := range order {
+		number[v] = int32(i)
+	}
+	offsets := []int64{0}
+	var neighbors []int32
+	for _, v := range order {
+		row, column := v/side, v%side
+		for _, step := range [][2]int{{0, 1}, {1, 1}, {1, 0}, {0, -1}, {-1, -1}, {-1, 0}} {
+			neighbors = append(neighbors, number[(row+step[0]+side)%side*side+(column+step[1]+side)%side])
+		}
+		offsets = append(offsets, int64(len(neighbors)))
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	x := EdgeGeometry{Length: make([]float64, len(neighbors))}
+	for e := range neighbors {
+		sin, cos := math.Sincos(7 * random.Float64())
+		x.CosTheta, x.SinTheta = append(x.CosTheta, cos), append(x.SinTheta, sin)
+		x.CosTransport, x.SinTransport = append(x.CosTransport, sin), append(x.SinTransport, cos)
+		x.Length[e] = 1 + random.Float64()
+	}
+	g, err := NewGraph[float32](memory.NewBudget(0, nil), offsets, neighbors, nil, x)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return g
+}
+
+func benchConvolution(b *testing.B, r *Runner[float32], mesh *Graph[float32]) {
 	s := convolutionSpec{in: Type{16, 2}, out: Type{16, 2}, band: 2, rings: 2, radial: RadialGlobal, mean: true, attention: true, heads: 1, bias: BiasAngular}
 	c := newConvolution[float32](s, randomParameters(rand.New(rand.NewPCG(1, 2)), s))
 	x, y := simd.Rows[float32]{Data: simd.Aligned[float32](mesh.Vertices() * 80), Stride: 80}, simd.Rows[float32]{Data: simd.Aligned[float32](mesh.Vertices() * 80), Stride: 80}
 	sizes := c.scratchSizes(mesh.largestBlock)
-	benchRunners(b, func(b *testing.B, r *Runner[float32]) {
-		w := make([]scratch[float32], r.pool.Threads())
-		for i := range w {
-			k := &w[i]
-			for j, to := range []*[]float32{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows} {
-				*to = simd.Aligned[float32](int(sizes[j]))
-			}
+	w := make([]scratch[float32], r.pool.Threads())
+	for i := range w {
+		k := &w[i]
+		for j, to := range []*[]float32{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows} {
+			*to = simd.Aligned[float32](int(sizes[j]))
 		}
-		for b.Loop() {
-			err := r.pool.Range(nil, mesh.Vertices(), blockVertices, func(worker, begin, end int) error {
-				c.forward(r.kernels, &w[worker], mesh, x, y, begin, end, nil)
-				return nil
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
+	}
+	for b.Loop() {
+		err := r.pool.Range(nil, mesh.Vertices(), blockVertices, func(worker, begin, end int) error {
+			c.forward(r.kernels, &w[worker], mesh, x, y, begin, end, nil)
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
 		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*mesh.Edges()), "ns/edge")
-	})
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*mesh.Edges()), "ns/edge")
 }
 
 // BenchmarkStep is a training step of the authors' EMAN at that size.

@@ -91,25 +91,26 @@ func (c *convolution[T]) forward(k simd.Kernels[T], w *scratch[T], g *Graph[T], 
 	weights := w.weights[:edges*c.rings]
 	g.ringWeights(weights, begin, end, c.rings, c.radial)
 	w.rings = g.rings(begin, end, x, weights, c.rings)
-	rings := &w.rings
+	own := x.From(begin)
 	coefficients := w.coefficients[:edges*c.heads]
+	var m simd.Rows[T]
 	if c.attention != nil {
-		c.attention.forward(k, w, rings, x.From(begin), coefficients)
+		m = c.attention.forward(k, w, c.moments, &w.rings, own, coefficients)
 	} else {
-		uniform(coefficients, rings.Offsets, c.mean)
+		m = simd.Rows[T]{Data: w.moments, Stride: c.moments.Size(c.heads, c.rings)}
+		uniform(coefficients, w.rings.Offsets, c.mean)
+		k.EdgeAggregate(m, coefficients, c.moments, &w.rings, c.heads)
 	}
 	if alpha != nil {
-		c.readOut(alpha[int(first)*c.heads:], coefficients, rings.Offsets)
+		c.readOut(alpha, coefficients, g, begin, end)
 	}
-	c.combine(k, w, rings, x.From(begin), y.From(begin), coefficients)
+	c.combine(k, w, m, own, y.From(begin))
 }
 
-// combine applies the weights to the moments: y = bias + Σ W·M.
-func (c *convolution[T]) combine(k simd.Kernels[T], w *scratch[T], rings *simd.Rings[T], own, y simd.Rows[T], coefficients []T) {
-	n := rings.Vertices()
-	c.addBias(y, rings.Offsets)
-	m := simd.Rows[T]{Data: w.moments, Stride: c.moments.Size(c.heads, c.rings)}
-	k.EdgeAggregate(m, coefficients, c.moments, rings, c.heads)
+// combine applies the weights to the moments m: y = bias + Σ W·M.
+func (c *convolution[T]) combine(k simd.Kernels[T], w *scratch[T], m, own, y simd.Rows[T]) {
+	n := w.rings.Vertices()
+	c.addBias(y, w.rings.Offsets)
 	for order, panel := range c.value {
 		if panel != nil {
 			start, _ := c.moments.Block(order, c.heads, c.rings)
@@ -147,16 +148,18 @@ func (c *convolution[T]) addBias(y simd.Rows[T], offsets []int64) {
 	}
 }
 
-// readOut writes the coefficients as the paper defines them, α_pq = N_p·softmax
-// (§6); a mean over the ring divides by N_p again.
-func (c *convolution[T]) readOut(alpha, coefficients []T, offsets []int64) {
-	for i := range len(offsets) - 1 {
-		ring := coefficients[int(offsets[i]-offsets[0])*c.heads : int(offsets[i+1]-offsets[0])*c.heads]
+// readOut writes the coefficients of the vertices [begin, end) as the paper
+// defines them, α_pq = N_p·softmax (§6), to alpha, which is in the order of the
+// mesh; a mean over the ring divides by N_p again.
+func (c *convolution[T]) readOut(alpha, coefficients []T, g *Graph[T], begin, end int) {
+	for p := begin; p < end; p++ {
+		first, last := g.Offsets[p], g.Offsets[p+1]
+		ring := coefficients[int(first-g.Offsets[begin])*c.heads : int(last-g.Offsets[begin])*c.heads]
 		scale := T(1)
 		if c.mean {
-			scale = T(c.terms(offsets[i+1] - offsets[i]))
+			scale = T(c.terms(last - first))
 		}
-		at := int(offsets[i]-offsets[0]) * c.heads
+		at := int(g.firstEdge(p)) * c.heads
 		for j, a := range ring {
 			alpha[at+j] = scale * a
 		}

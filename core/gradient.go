@@ -343,7 +343,7 @@ func (c *gradientCall[T]) layerInput(i int) simd.Rows[T] {
 
 // forward runs the layers and keeps what the backward pass needs.
 func (c *gradientCall[T]) forward() error {
-	if err := packInput(c.pool, c.next(), c.model.spec.InputType(), c.input, c.layerInput(0)); err != nil {
+	if err := packInput(c.pool, c.next(), c.model.spec.InputType(), c.input.Graph, c.input.Features, c.layerInput(0)); err != nil {
 		return err
 	}
 	blockInput := 0

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"libeman/geometry"
 	"libeman/geometry/memory"
 	"libeman/simd"
 )
@@ -36,25 +37,41 @@ type Graph[T simd.Float] struct {
 
 	arena        *memory.Arena
 	largestBlock int64 // the most edges that one block of vertices has
+
+	// local is the same graph in an order that has neighbours near to one
+	// another, where this one has not; nil otherwise. A local graph knows its
+	// mesh, and the number in it of each vertex.
+	local *Graph[T]
+	mesh  *Graph[T]
+	order []int32
 }
 
 // NewGraph checks the arrays and copies the geometry, counted under budget;
 // offsets [V+1], neighbors and reverse [E] are kept and must not change.
 // reverse may be nil.
-func NewGraph[T simd.Float](budget *memory.Budget, offsets []int64, neighbors, reverse []int32, geometry EdgeGeometry) (*Graph[T], error) {
+func NewGraph[T simd.Float](budget *memory.Budget, offsets []int64, neighbors, reverse []int32, edges EdgeGeometry) (*Graph[T], error) {
 	g := &Graph[T]{Offsets: offsets, Neighbors: neighbors, Reverse: reverse, arena: budget.NewArena("edge geometry")}
 	if err := g.checkTopology(); err != nil {
 		return nil, err
 	}
-	if err := geometry.check(len(neighbors)); err != nil {
+	if err := edges.check(len(neighbors)); err != nil {
 		return nil, err
 	}
-	if err := g.setGeometry(geometry); err != nil {
+	if err := g.setGeometry(edges); err != nil {
 		g.Free()
 		return nil, err
 	}
 	g.setLargestBlock()
+	if err := g.setLocal(geometry.Resources{Memory: budget}, nil); err != nil {
+		g.Free()
+		return nil, err
+	}
 	return g, nil
+}
+
+// geometry is the arrays over the edges, graphArrays of them.
+func (g *Graph[T]) geometry() [graphArrays]*[]T {
+	return [...]*[]T{&g.CosTheta, &g.SinTheta, &g.CosTransport, &g.SinTransport, &g.Radius}
 }
 
 func (g *Graph[T]) setLargestBlock() {
@@ -71,7 +88,12 @@ func (g *Graph[T]) Vertices() int { return len(g.Offsets) - 1 }
 func (g *Graph[T]) Edges() int { return len(g.Neighbors) }
 
 // Free gives the graph's memory back; it must not be used any more.
-func (g *Graph[T]) Free() { g.arena.Free() }
+func (g *Graph[T]) Free() {
+	g.arena.Free()
+	if g.local != nil {
+		g.local.Free()
+	}
+}
 
 // incoming lists for each vertex the edges that lead from it: of q those with
 // the neighbour q, at [offsets[q], offsets[q+1]) of edges. It is the reversed

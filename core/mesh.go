@@ -18,7 +18,7 @@ func NewMeshGraph[T simd.Float](v *geometry.View, control *parallel.Control) (*G
 		Offsets: v.Offsets(), Neighbors: v.Neighbors(), Reverse: v.ReverseEdges(),
 		arena: v.Resources().NewArena("edge geometry"),
 	}
-	for _, array := range []*[]T{&g.CosTheta, &g.SinTheta, &g.CosTransport, &g.SinTransport, &g.Radius} {
+	for _, array := range g.geometry() {
 		values, err := memory.Make[T](g.arena, int64(v.EdgeCount()))
 		if err != nil {
 			g.Free()
@@ -36,6 +36,10 @@ func NewMeshGraph[T simd.Float](v *geometry.View, control *parallel.Control) (*G
 	}
 	g.scaleRadii()
 	g.setLargestBlock()
+	if err := g.setLocal(v.Resources(), control); err != nil {
+		g.Free()
+		return nil, err
+	}
 	return g, nil
 }
 

@@ -31,11 +31,9 @@ func TestOrderOfTheKernelCalls(t *testing.T) {
 	}{{2, 3}, {1, 1}} {
 		for _, vertices := range []int{blockVertices, 1} {
 			fold := kernels.EXPECT().Multiply(x, x, x, vertices, false).Times(layer.queries)
-			dot := kernels.EXPECT().EdgeDot(x, x, x, x, 1)
-			softmax := kernels.EXPECT().Softmax(x, nil, x, 1, false)
-			aggregate := kernels.EXPECT().EdgeAggregate(x, x, x, x, 1)
+			attend := kernels.EXPECT().EdgeAttention(x, x, x, nil, x, x, x, 1, false)
 			weigh := kernels.EXPECT().Multiply(x, x, x, vertices, true).Times(layer.orders)
-			calls = append(calls, fold, dot, softmax, aggregate, weigh)
+			calls = append(calls, fold, attend, weigh)
 			if layer.orders == 1 { // the end of the block: its input, and ReLU
 				calls = append(calls, kernels.EXPECT().Multiply(x, x, x, vertices, true), kernels.EXPECT().Rectify(x, 16, vertices))
 			}
@@ -56,11 +54,9 @@ func failing(kernels *mocksimd.MockKernels32, block int32, at func()) *atomic.In
 	var blocks atomic.Int32
 	kernels.EXPECT().Multiply(x, x, x, x, x).AnyTimes()
 	kernels.EXPECT().Dense(x, x, x, x, x, x).AnyTimes()
-	kernels.EXPECT().EdgeAggregate(x, x, x, x, x).AnyTimes()
-	kernels.EXPECT().Softmax(x, x, x, x, x).AnyTimes()
 	kernels.EXPECT().Rectify(x, x, x).AnyTimes()
 	kernels.EXPECT().ArgMax(x, x, x, x, x, x).AnyTimes()
-	kernels.EXPECT().EdgeDot(x, x, x, x, x).AnyTimes().Do(func(_, _, _, _, _ any) {
+	kernels.EXPECT().EdgeAttention(x, x, x, x, x, x, x, x, x).AnyTimes().Do(func(_, _, _, _, _, _, _, _, _ any) {
 		if blocks.Add(1)-1 == block {
 			at()
 		}

@@ -53,7 +53,8 @@ func (r *Runner[T]) Trim() {
 // runner's threads: its own work, and what belongs to the mesh, which is the
 // edges' geometry, the input features, and one label for each vertex. It
 // assumes that no block of vertices has more than four times the average number
-// of edges.
+// of edges, and leaves out the copy of a scattered mesh, which is made only where
+// there is room.
 func (r *Runner[T]) Estimate(m *Model[T], vertices, edges int64) int64 {
 	blocks := max(1, (vertices+blockVertices-1)/blockVertices)
 	blockEdges := min(edges, 4*(edges/blocks+1))
@@ -125,6 +126,7 @@ type call[T simd.Float] struct {
 	*workspace[T]
 	model *Model[T]
 	input *Input[T]
+	graph *Graph[T] // that the layers run on
 	progress
 }
 
@@ -150,11 +152,15 @@ func (r *Runner[T]) begin(m *Model[T], in *Input[T], control *parallel.Control, 
 	if err := control.Stopped(); err != nil {
 		return nil, err
 	}
-	w, err := r.acquire(m.workspaceSizes(int64(in.Graph.Vertices()), in.Graph.largestBlock, r.pool.Threads()))
+	graph := in.Graph
+	if m.spec.Kind != KindSpiral { // spirals number the vertices of the mesh
+		graph = graph.forLayers()
+	}
+	w, err := r.acquire(m.workspaceSizes(int64(graph.Vertices()), graph.largestBlock, r.pool.Threads()))
 	if err != nil {
 		return nil, err
 	}
-	return &call[T]{Runner: r, workspace: w, model: m, input: in, progress: progress{control: control, stages: stages}}, nil
+	return &call[T]{Runner: r, workspace: w, model: m, input: in, graph: graph, progress: progress{control: control, stages: stages}}, nil
 }
 
 func (c *call[T]) end() { c.release(c.workspace) }
@@ -193,12 +199,12 @@ func RelTanFeatures(tangent []float64) []float64 {
 	return features
 }
 
-// layers runs the first n layers and returns the features of the last. alpha,
-// where not nil, gets its attention coefficients.
+// layers runs the first n layers and returns the features of the last, in the
+// order of the mesh. alpha, where not nil, gets its attention coefficients.
 func (c *call[T]) layers(n int, alpha []T) (simd.Rows[T], error) {
 	current, blockInput := 0, 0
 	x := simd.Rows[T]{Data: c.features[0], Stride: c.model.spec.InputType().size()}
-	if err := packInput(c.pool, c.next(), c.model.spec.InputType(), c.input, x); err != nil {
+	if err := packInput(c.pool, c.next(), c.model.spec.InputType(), c.graph, c.input.Features, x); err != nil {
 		return x, err
 	}
 	input := x // of the current residual block
@@ -221,17 +227,32 @@ func (c *call[T]) layers(n int, alpha []T) (simd.Rows[T], error) {
 			blockInput, input = free, y
 		}
 	}
-	return x, nil
+	if c.graph.order == nil {
+		return x, nil
+	}
+	return c.restore(x, c.features[(current+1)%len(c.features)])
 }
 
-// packInput copies the input features to rows of padded channels.
-func packInput[T simd.Float](pool *parallel.Pool, control *parallel.Control, of Type, in *Input[T], x simd.Rows[T]) error {
+// restore brings rows into the order of the mesh.
+func (c *call[T]) restore(x simd.Rows[T], memory []T) (simd.Rows[T], error) {
+	y := simd.Rows[T]{Data: memory, Stride: x.Stride}
+	return y, c.pool.Range(nil, c.graph.Vertices(), poolRows, func(_, begin, end int) error {
+		for i := begin; i < end; i++ {
+			copy(y.Row(c.graph.vertex(i), y.Stride), x.Row(i, x.Stride))
+		}
+		return nil
+	})
+}
+
+// packInput copies the input features of a mesh to rows of padded channels, in
+// the order of g.
+func packInput[T simd.Float](pool *parallel.Pool, control *parallel.Control, of Type, g *Graph[T], features []float64, x simd.Rows[T]) error {
 	components := of.Components()
-	return pool.Range(control, in.Graph.Vertices(), poolRows, func(_, begin, end int) error {
+	return pool.Range(control, g.Vertices(), poolRows, func(_, begin, end int) error {
 		for p := begin; p < end; p++ {
 			row := x.Row(p, of.size())
 			clear(row)
-			given := in.Features[p*of.Channels*components:]
+			given := features[g.vertex(p)*of.Channels*components:]
 			for i := range of.Channels * components {
 				row[i%components*of.padded()+i/components] = T(given[i])
 			}
@@ -248,7 +269,7 @@ func (c *call[T]) layer(l *layer[T], x, y, input simd.Rows[T], alpha []T) error 
 			l.spiral.forward(c.kernels, w, c.input.Spirals, x, y, begin, end)
 			return nil
 		}
-		l.convolution.forward(c.kernels, w, c.input.Graph, x, y, begin, end, alpha)
+		l.convolution.forward(c.kernels, w, c.graph, x, y, begin, end, alpha)
 		if l.residual != nil {
 			l.residual.add(c.kernels, input.From(begin), y.From(begin), end-begin)
 		}

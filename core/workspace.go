@@ -68,7 +68,7 @@ func (c *convolution[T]) scratchSizes(edges int64) scratchSizes {
 	if a == nil {
 		return sizes
 	}
-	sizes[0] = max(sizes[0], blockVertices*int64(a.moments.Size(a.heads, a.sets())))
+	sizes[0] = blockVertices * int64(a.stride(c.moments))
 	if a.pairs {
 		sizes[2] = edges * int64(a.sets())
 	}

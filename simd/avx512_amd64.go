@@ -94,11 +94,13 @@ func sumExpAVX512(x *float32, n int, shift float32) float32
 //go:noescape
 func softmaxAVX512(x *float32, n int, scale float32)
 
-// shortSoftmaxAVX512 computes to[i] = scale·exp(x[i]) / Σ_j exp(x[j]) for n numbers, 1 ≤ n ≤ 16, and
-// reads and writes a whole register.
+// shortSoftmaxesAVX512 computes to[e] = s·exp(x[e]) / Σ_j exp(x[j]), the sum over the ring of e, with s
+// the number of its terms or, not scaled, 1. Ring i is [offsets[i], offsets[i+1]),
+// counted from offsets[0], and has at most 16 terms; whole registers are read
+// and written.
 //
 //go:noescape
-func shortSoftmaxAVX512(to *float32, x *float32, n int, scale float32)
+func shortSoftmaxesAVX512(to *float32, x *float32, offsets *int64, rings int, scaled bool)
 
 // gateAVX512 computes z·σ(a|z| + b) with z = re + i·im and σ(x) = 1/(1 + e^-x) for n
 // numbers, a multiple of 16. The greater of |re| and |im| is taken out of the
@@ -548,7 +550,9 @@ func aggregateB2AVX512(m *float32, step int, rowStep int, setStep int, z *float3
 //go:noescape
 func dotB2AVX512(u *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int, dots *float32)
 
-// sumLanesAVX512 computes to[e] = Σ of the lanes of dots[e] for n edges; step is in bytes.
+// sumLanesAVX512 computes to[e] = Σ of the lanes of dots[e] for n edges, in whole registers: it
+// reads and writes up to a multiple of 16. Lane i is paired with the one half a
+// register on, then a quarter, …
 //
 //go:noescape
-func sumLanesAVX512(to *float32, step int, dots *float32, n int)
+func sumLanesAVX512(to *float32, dots *float32, n int)

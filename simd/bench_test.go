@@ -104,6 +104,17 @@ func benchEdges(b *testing.B, run func(kernels Kernels32, plan *Moments, rings *
 	})
 }
 
+// BenchmarkEdgeAttention reports beside its time per edge the limit of the
+// processor: 118 multiply-adds of 16 channels, at the rate of BenchmarkPeak.
+// 8 transport the features, 50 go into the moments of two sets (five features,
+// each times 1, cos θ, sin θ, cos 2θ and sin 2θ) and as many into the dots, and
+// 10 put the sums of the latter together.
+func BenchmarkEdgeAttention(b *testing.B) {
+	benchEdges(b, func(k Kernels32, plan *Moments, rings *Rings[float32], u Rows[float32], logits []float32) {
+		k.EdgeAttention(u, u, logits, nil, plan, plan, rings, 1, false)
+	})
+}
+
 func BenchmarkEdgeDot(b *testing.B) {
 	benchEdges(b, func(k Kernels32, plan *Moments, rings *Rings[float32], u Rows[float32], logits []float32) {
 		k.EdgeDot(logits, u, plan, rings, 1)

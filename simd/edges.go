@@ -19,7 +19,7 @@ type edgeScratch struct {
 	coefficients [2][2*MaxOrder + 1][edgeChunk]float32
 	head         [edgeChunk]float32
 	part         [2]int64 // of a long ring
-	steps        [(MaxOrder + 1) * (MaxOrder + 1)]passStep
+	steps        [2][(MaxOrder + 1) * (MaxOrder + 1)]passStep
 }
 
 // pass is the functions for some groups of moments of one order, in registers
@@ -45,20 +45,31 @@ type passStep struct {
 	coefficient int // the array of cos mθ, or of 1
 }
 
-// plan divides the groups of a plan into passes.
-func (v *vector) plan(w *edgeScratch, plan *Moments, heads, sets int) []passStep {
-	steps := w.steps[:0]
+// edgeRun is the moments of a plan over the edges of some rings, for so many
+// heads.
+type edgeRun struct {
+	*vector
+	*edgeScratch
+	plan  *Moments
+	rings *Rings[float32]
+	heads int
+	steps []passStep
+}
+
+// run divides the groups of a plan into passes, which it writes to steps.
+func (v *vector) run(w *edgeScratch, steps []passStep, plan *Moments, rings *Rings[float32], heads int) edgeRun {
+	steps = steps[:0]
 	for i := 0; i < len(plan.Groups); {
 		g := plan.Groups[i]
 		p := v.longest(plan.Groups[i:])
-		start, _ := plan.Block(g.Out, heads, sets)
+		start, _ := plan.Block(g.Out, heads, rings.Sets)
 		steps = append(steps, passStep{
 			pass: p, start: start + g.Row*plan.Channels, unit: plan.Rows[g.Out] * plan.Channels,
 			feature: max(0, 2*g.In-1), coefficient: max(0, 2*g.Out-1),
 		})
 		i += len(p.forms)
 	}
-	return steps
+	return edgeRun{v, w, plan, rings, heads, steps}
 }
 
 // longest is the first pass for what the groups begin with: groups of one
@@ -111,13 +122,17 @@ func (w *edgeScratch) chunks(offsets []int64, body func(c chunk)) {
 	}
 }
 
-// phasesOf fills in and out. Where an edge has no direction, all moments but
-// z_0 come out as 0; found says whether there is one.
-func (v *vector) phasesOf(w *edgeScratch, plan *Moments, rings *Rings[float32], c chunk) (found bool) {
+// prepare fills in and out, and z where a vertex has no more than 16 channels.
+// order is the highest of the phases e^{imθ}. Where an edge has no direction,
+// all moments but z_0 come out as 0; undirected says whether there is one.
+func (r *edgeRun) prepare(c chunk, order int) (undirected bool) {
 	first, last := c.edge(), c.edge()+int64(c.edges())
-	cosTheta, sinTheta := rings.CosTheta[first:last], rings.SinTheta[first:last]
-	cosG, sinG := rings.CosTransport[first:last], rings.SinTransport[first:last]
-	v.phases(&w.in[0][0], &w.out[0][0], &cosTheta[0], &sinTheta[0], &cosG[0], &sinG[0], len(cosTheta), max(1, plan.In, plan.Out))
+	cosTheta, sinTheta := r.rings.CosTheta[first:last], r.rings.SinTheta[first:last]
+	cosG, sinG := r.rings.CosTransport[first:last], r.rings.SinTransport[first:last]
+	r.phases(&r.in[0][0], &r.out[0][0], &cosTheta[0], &sinTheta[0], &cosG[0], &sinG[0], len(cosTheta), max(1, r.plan.In, order))
+	if r.plan.Channels == Lanes {
+		r.transport(c, 0)
+	}
 	for e, x := range cosTheta {
 		if x == 0 && sinTheta[e] == 0 {
 			return true
@@ -127,10 +142,10 @@ func (v *vector) phasesOf(w *edgeScratch, plan *Moments, rings *Rings[float32], 
 }
 
 // transport fills z with the features of 16 channels from channel on.
-func (v *vector) transport(w *edgeScratch, plan *Moments, rings *Rings[float32], c chunk, channel int) {
-	neighbors := rings.Neighbors[c.edge():]
-	f := rings.Features
-	v.rotate[plan.In](&w.z[0], &f.Data[channel], 4*f.Stride, 4*plan.Channels, &neighbors[0], &w.in[0][0], c.edges(), len(neighbors))
+func (r *edgeRun) transport(c chunk, channel int) {
+	neighbors := r.rings.Neighbors[c.edge():]
+	f := r.rings.Features
+	r.rotate[r.plan.In](&r.z[0], &f.Data[channel], 4*f.Stride, 4*r.plan.Channels, &neighbors[0], &r.in[0][0], c.edges(), len(neighbors))
 }
 
 // ones is the coefficients of a dot.
@@ -150,12 +165,94 @@ func (w *edgeScratch) headCoefficients(a []float32, h, heads int) []float32 {
 
 // weights fills the coefficients a_e w_s(e), alone and times cos mθ and sin mθ,
 // for count sets from set on.
-func (v *vector) weights(w *edgeScratch, plan *Moments, rings *Rings[float32], c chunk, a []float32, set, count int) {
-	n, run := c.edges(), rings.Edges()
+func (r *edgeRun) weights(c chunk, a []float32, set, count int) {
+	n, run := c.edges(), r.rings.Edges()
 	_ = a[n-1]
 	for i := range count {
-		weights := rings.Weights[(set+i)*run+int(c.edge()-rings.Offsets[0]):][:n]
-		v.weigh(&w.coefficients[i][0][0], &a[0], &weights[0], &w.out[0][0], n, 2*plan.Out)
+		weights := r.rings.Weights[(set+i)*run+int(c.edge()-r.rings.Offsets[0]):][:n]
+		r.weigh(&r.coefficients[i][0][0], &a[0], &weights[0], &r.out[0][0], n, 2*r.plan.Out)
+	}
+}
+
+// ofChunk is the part of numbers [edges, heads] that belongs to a chunk.
+func (r *edgeRun) ofChunk(x []float32, c chunk) []float32 {
+	return x[int(c.edge()-r.rings.Offsets[0])*r.heads:][:c.edges()*r.heads]
+}
+
+// dots computes the logits of a chunk that is prepared.
+func (r *edgeRun) dots(logits []float32, u Rows[float32], c chunk, undirected bool) {
+	n, plan, sets := c.edges(), r.plan, r.rings.Sets
+	out := r.ofChunk(logits, c)
+	_ = u.Row(c.vertex+c.vertices()-1, plan.Size(r.heads, sets))
+	for h := range r.heads {
+		dots := r.edgeScratch.dots[:n*r.lanes]
+		clear(dots)
+		for channel := 0; channel < plan.Channels; channel += Lanes {
+			if plan.Channels > Lanes {
+				r.transport(c, channel)
+			}
+			for set := 0; set < sets; set += r.sets {
+				count := min(r.sets, sets-set)
+				r.weights(c, ones, set, count)
+				for i := range r.steps {
+					s := &r.steps[i]
+					row := c.vertex*u.Stride + s.start + (h*sets+set)*s.unit + channel
+					for lane := 0; lane < Lanes; lane += r.lanes {
+						s.dot[count-1](&u.Data[row+lane], 4*u.Stride, 4*plan.Channels, 4*s.unit, &r.z[s.feature*Lanes+lane],
+							&r.coefficients[0][s.coefficient][0], &c.offsets[0], c.edge(), c.vertices(), &dots[0])
+					}
+				}
+			}
+		}
+		r.sumLanes(&r.head[0], &dots[0], n)
+		for e, x := range r.head[:n] {
+			out[e*r.heads+h] = x
+		}
+	}
+	if undirected {
+		addUndirectedDots(out, u, plan, r.rings, r.heads, c)
+	}
+}
+
+// aggregate computes, or with c.more adds to, the moments of a chunk that is
+// prepared.
+func (r *edgeRun) aggregate(m Rows[float32], a []float32, c chunk, undirected bool) {
+	plan, sets := r.plan, r.rings.Sets
+	coefficients := r.ofChunk(a, c)
+	_ = m.Row(c.vertex+c.vertices()-1, plan.Size(r.heads, sets))
+	more := 0
+	if c.more {
+		more = 1
+	}
+	for channel := 0; channel < plan.Channels; channel += Lanes {
+		if plan.Channels > Lanes {
+			r.transport(c, channel)
+		}
+		for h := range r.heads {
+			alpha := r.headCoefficients(coefficients, h, r.heads)
+			for set := 0; set < sets; set += r.sets {
+				count := min(r.sets, sets-set)
+				r.weights(c, alpha, set, count)
+				for i := range r.steps {
+					s := &r.steps[i]
+					row := c.vertex*m.Stride + s.start + (h*sets+set)*s.unit + channel
+					for lane := 0; lane < Lanes; lane += r.lanes {
+						s.aggregate[count-1](&m.Data[row+lane], 4*m.Stride, 4*plan.Channels, 4*s.unit, &r.z[s.feature*Lanes+lane],
+							&r.coefficients[0][s.coefficient][0], &c.offsets[0], c.edge(), c.vertices(), more)
+					}
+				}
+			}
+		}
+	}
+	if undirected {
+		addUndirectedMoments(m, coefficients, plan, r.rings, r.heads, c)
+	}
+}
+
+// clear is aggregate for vertices without edges.
+func (r *edgeRun) clear(m Rows[float32], c chunk) {
+	for i := range c.vertices() {
+		clear(m.Row(c.vertex+i, r.plan.Size(r.heads, r.rings.Sets)))
 	}
 }
 
@@ -164,39 +261,10 @@ func (v *vector) EdgeDot(logits []float32, u Rows[float32], plan *Moments, rings
 	scratch := vectorScratches.Get().(*vectorScratch)
 	defer vectorScratches.Put(scratch)
 	w := &scratch.edgeScratch
-	steps := v.plan(w, plan, heads, rings.Sets)
+	r := v.run(w, w.steps[0][:], plan, rings, heads)
 	w.chunks(rings.Offsets, func(c chunk) {
-		n := c.edges()
-		if n == 0 {
-			return
-		}
-		undirected := v.phasesOf(w, plan, rings, c)
-		out := logits[int(c.edge()-rings.Offsets[0])*heads:][:n*heads]
-		_ = u.Row(c.vertex+c.vertices()-1, plan.Size(heads, rings.Sets))
-		for h := range heads {
-			dots := w.dots[:n*v.lanes]
-			clear(dots)
-			for channel := 0; channel < plan.Channels; channel += Lanes {
-				if h == 0 || plan.Channels > Lanes {
-					v.transport(w, plan, rings, c, channel)
-				}
-				for set := 0; set < rings.Sets; set += v.sets {
-					count := min(v.sets, rings.Sets-set)
-					v.weights(w, plan, rings, c, ones, set, count)
-					for i := range steps {
-						s := &steps[i]
-						row := c.vertex*u.Stride + s.start + (h*rings.Sets+set)*s.unit + channel
-						for lane := 0; lane < Lanes; lane += v.lanes {
-							s.dot[count-1](&u.Data[row+lane], 4*u.Stride, 4*plan.Channels, 4*s.unit, &w.z[s.feature*Lanes+lane],
-								&w.coefficients[0][s.coefficient][0], &c.offsets[0], c.edge(), c.vertices(), &dots[0])
-						}
-					}
-				}
-			}
-			v.sumLanes(&out[h], 4*heads, &dots[0], n)
-		}
-		if undirected {
-			addUndirectedDots(out, u, plan, rings, heads, c)
+		if c.edges() > 0 {
+			r.dots(logits, u, c, r.prepare(c, plan.Out))
 		}
 	})
 }
@@ -206,44 +274,52 @@ func (v *vector) EdgeAggregate(m Rows[float32], a []float32, plan *Moments, ring
 	scratch := vectorScratches.Get().(*vectorScratch)
 	defer vectorScratches.Put(scratch)
 	w := &scratch.edgeScratch
-	steps := v.plan(w, plan, heads, rings.Sets)
+	r := v.run(w, w.steps[0][:], plan, rings, heads)
 	w.chunks(rings.Offsets, func(c chunk) {
-		n := c.edges()
-		if n == 0 {
-			for i := range c.vertices() {
-				clear(m.Row(c.vertex+i, plan.Size(heads, rings.Sets)))
-			}
+		if c.edges() == 0 {
+			r.clear(m, c)
 			return
 		}
-		undirected := v.phasesOf(w, plan, rings, c)
-		coefficients := a[int(c.edge()-rings.Offsets[0])*heads:][:n*heads]
-		_ = m.Row(c.vertex+c.vertices()-1, plan.Size(heads, rings.Sets))
-		more := 0
-		if c.more {
-			more = 1
-		}
-		for channel := 0; channel < plan.Channels; channel += Lanes {
-			v.transport(w, plan, rings, c, channel)
-			for h := range heads {
-				alpha := w.headCoefficients(coefficients, h, heads)
-				for set := 0; set < rings.Sets; set += v.sets {
-					count := min(v.sets, rings.Sets-set)
-					v.weights(w, plan, rings, c, alpha, set, count)
-					for i := range steps {
-						s := &steps[i]
-						row := c.vertex*m.Stride + s.start + (h*rings.Sets+set)*s.unit + channel
-						for lane := 0; lane < Lanes; lane += v.lanes {
-							s.aggregate[count-1](&m.Data[row+lane], 4*m.Stride, 4*plan.Channels, 4*s.unit, &w.z[s.feature*Lanes+lane],
-								&w.coefficients[0][s.coefficient][0], &c.offsets[0], c.edge(), c.vertices(), more)
-						}
-					}
-				}
-			}
-		}
-		if undirected {
-			addUndirectedMoments(m, coefficients, plan, rings, heads, c)
-		}
+		r.aggregate(m, a, c, r.prepare(c, plan.Out))
 	})
+}
+
+// EdgeAttention: see [Kernels]. A chunk's features are transported once, and
+// its logits, coefficients and moments are computed while they and the rows of
+// u are in the nearest cache.
+func (v *vector) EdgeAttention(m, u Rows[float32], a, self []float32, key, value *Moments, rings *Rings[float32], heads int, scaled bool) {
+	if longestRing(rings.Offsets) > edgeChunk {
+		v.EdgeDot(a, u, key, rings, heads)
+		v.Softmax(a, self, rings.Offsets, heads, scaled)
+		v.EdgeAggregate(m, a, value, rings, heads)
+		return
+	}
+	scratch := vectorScratches.Get().(*vectorScratch)
+	defer vectorScratches.Put(scratch)
+	w := &scratch.edgeScratch
+	keys, values := v.run(w, w.steps[0][:], key, rings, heads), v.run(w, w.steps[1][:], value, rings, heads)
+	w.chunks(rings.Offsets, func(c chunk) {
+		var own []float32
+		if self != nil {
+			own = self[c.vertex*heads:][:c.vertices()*heads]
+		}
+		if c.edges() == 0 {
+			v.softmaxOver(&scratch.softmaxScratch, nil, own, c.offsets, heads, scaled)
+			values.clear(m, c)
+			return
+		}
+		undirected := keys.prepare(c, value.Out)
+		keys.dots(a, u, c, undirected)
+		v.softmaxOver(&scratch.softmaxScratch, keys.ofChunk(a, c), own, c.offsets, heads, scaled)
+		values.aggregate(m, a, c, undirected)
+	})
+}
+
+func longestRing(offsets []int64) (edges int64) {
+	for i := range len(offsets) - 1 {
+		edges = max(edges, offsets[i+1]-offsets[i])
+	}
+	return edges
 }
 
 // visitUndirected calls body for the moments that remain on an edge without a

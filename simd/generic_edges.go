@@ -169,6 +169,13 @@ func (Generic[T]) Softmax(logits, self []T, offsets []int64, heads int, scaled b
 	}
 }
 
+// EdgeAttention: see [Kernels].
+func (g Generic[T]) EdgeAttention(m, u Rows[T], a, self []T, key, value *Moments, rings *Rings[T], heads int, scaled bool) {
+	g.EdgeDot(a, u, key, rings, heads)
+	g.Softmax(a, self, rings.Offsets, heads, scaled)
+	g.EdgeAggregate(m, a, value, rings, heads)
+}
+
 // softmax treats entries h, h+heads, … of ring and own, where it is not nil.
 func softmax[T Float](ring []T, own *T, h, heads int, scale float64) {
 	total := newLogSum()

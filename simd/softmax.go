@@ -6,19 +6,24 @@ package simd
 const softmaxTerms = 1024
 
 // softmaxScratch is the logits of some rings and their coefficients, with room
-// behind them for the whole register that shortSoftmax reads and writes. They
+// behind them for the whole register that shortSoftmaxes reads and writes. They
 // are kept apart so that no load has to wait for the store of the ring before,
 // which covers part of the same cache line.
 type softmaxScratch struct {
 	logits, alpha [softmaxTerms + Lanes]float32
+	ring          [2]int64 // the offsets of one
 }
 
 // Softmax: see [Kernels].
 func (v *vector) Softmax(logits, self []float32, offsets []int64, heads int, scaled bool) {
 	w := vectorScratches.Get().(*vectorScratch)
 	defer vectorScratches.Put(w)
+	v.softmaxOver(&w.softmaxScratch, logits, self, offsets, heads, scaled)
+}
+
+func (v *vector) softmaxOver(w *softmaxScratch, logits, self []float32, offsets []int64, heads int, scaled bool) {
 	if heads == 1 && self == nil {
-		v.softmaxRings(&w.softmaxScratch, logits, offsets, scaled)
+		v.softmaxRings(w, logits, offsets, scaled)
 		return
 	}
 	for i := range len(offsets) - 1 {
@@ -35,7 +40,7 @@ func (v *vector) Softmax(logits, self []float32, offsets []int64, heads int, sca
 			Generic[float32]{}.Softmax(ring, own, []int64{0, int64(len(ring) / heads)}, heads, scaled)
 		default:
 			for h := range heads {
-				v.softmaxHead(&w.softmaxScratch, ring, own, terms, h, heads, scaled)
+				v.softmaxHead(w, ring, own, terms, h, heads, scaled)
 			}
 		}
 	}
@@ -58,25 +63,29 @@ func (v *vector) softmaxRings(w *softmaxScratch, logits []float32, offsets []int
 		}
 		part := logits[begin : offsets[end]-offsets[0]]
 		copy(w.logits[:], part)
-		at := 0
-		for ; i < end; i++ {
-			terms := int(offsets[i+1] - offsets[i])
-			v.softmaxOf(w, at, terms, scaleOf(terms, scaled))
-			at += terms
-		}
+		v.softmaxHeld(w, offsets[i:end+1], scaled)
 		copy(part, w.alpha[:])
+		i = end
 	}
 }
 
-// softmaxOf treats the terms from place at on; it may write behind them.
-func (v *vector) softmaxOf(w *softmaxScratch, at, terms int, scale float32) {
-	switch {
-	case terms == 0:
-	case terms <= v.lanes:
-		v.shortSoftmax(&w.alpha[at], &w.logits[at], terms, scale)
-	default:
-		copy(w.alpha[at:at+terms], w.logits[at:])
-		v.softmax(&w.alpha[at], terms, scale)
+// softmaxHeld treats the rings that w.logits holds: runs of short ones, and
+// each long one.
+func (v *vector) softmaxHeld(w *softmaxScratch, offsets []int64, scaled bool) {
+	rings := len(offsets) - 1
+	for i := 0; i < rings; {
+		at, first := offsets[i]-offsets[0], i
+		for i < rings && offsets[i+1]-offsets[i] <= int64(v.lanes) {
+			i++
+		}
+		if i > first {
+			v.shortSoftmaxes(&w.alpha[at], &w.logits[at], &offsets[first], i-first, scaled)
+			continue
+		}
+		i++
+		ring := w.alpha[at : offsets[i]-offsets[0]]
+		copy(ring, w.logits[at:])
+		v.softmax(&ring[0], len(ring), scaleOf(len(ring), scaled))
 	}
 }
 
@@ -99,7 +108,8 @@ func (v *vector) softmaxHead(w *softmaxScratch, ring, own []float32, terms, h, h
 	for j := range n {
 		w.logits[j] = ring[j*heads+h]
 	}
-	v.softmaxOf(w, 0, terms, scaleOf(terms, scaled))
+	w.ring = [2]int64{0, int64(terms)}
+	v.softmaxHeld(w, w.ring[:], scaled)
 	for j := range n {
 		ring[j*heads+h] = w.alpha[j]
 	}

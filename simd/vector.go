@@ -26,7 +26,7 @@ type vector struct {
 	rowMax               func(x *float32, n int) float32
 	sumExp               func(x *float32, n int, shift float32) float32
 	softmax              func(x *float32, n int, scale float32)
-	shortSoftmax         func(to, x *float32, n int, scale float32)
+	shortSoftmaxes       func(to, x *float32, offsets *int64, rings int, scaled bool)
 	gate                 func(re, im, a, b *float32, n int)
 	regular, polynomials []circleFunction // by order
 
@@ -34,7 +34,7 @@ type vector struct {
 	weigh    func(to, a, w, out *float32, n, arrays int)
 	rotate   []rotateFunction // by order
 	passes   []pass           // the longest first
-	sumLanes func(to *float32, step int, dots *float32, n int)
+	sumLanes func(to, dots *float32, n int)
 }
 
 // productTile is the products for one height of tiles, by the number of

@@ -517,6 +517,73 @@ func checkEdges(t *testing.T, kernels Kernels32, random *rand.Rand, plan *Moment
 	}
 }
 
+// EdgeAttention is its three parts in sequence, to the bit, whether its result
+// has its own memory or that of u.
+func TestEdgeAttentionIsItsParts(t *testing.T) {
+	eachSet(t, func(t *testing.T, kernels Kernels32) {
+		random := rand.New(rand.NewPCG(18, 1))
+		for in := range MaxOrder + 1 {
+			for out := range MaxOrder + 1 {
+				for trial := range 6 {
+					// One run in six has a ring longer than any chunk of edges.
+					degrees := []int{random.IntN(9), 0, random.IntN(41), 1, 3 + random.IntN(6), 0, trial / 5 * 150}
+					checkAttention(t, kernels, random, in, out, random.IntN(6)-1, 16*(1+random.IntN(2)), degrees)
+				}
+			}
+		}
+	})
+}
+
+func checkAttention(t *testing.T, kernels Kernels32, random *rand.Rand, in, out, band, channels int, degrees []int) {
+	t.Helper()
+	sets, heads, scaled := 1+random.IntN(4), 1+random.IntN(3), random.IntN(2) == 0
+	key, value := NewMoments(in, min(in, out), band, channels), NewMoments(in, out, band, channels)
+	rings, _ := narrowRings(random, degrees, in, channels, sets)
+	vertices, size := len(degrees), value.Size(heads, sets)
+	stride := max(key.Size(heads, sets), size)
+	a, self := newDense(random, heads, rings.Edges()), newDense(random, heads, vertices)
+	own := func(b *buffer) []float32 { return b.Data[:heads*vertices] }
+	if random.IntN(2) == 0 {
+		own = func(*buffer) []float32 { return nil }
+	}
+	u, m := newStrided(random, key.Size(heads, sets), vertices, stride), newStrided(random, size, vertices, stride)
+	for i := range u.whole {
+		u.whole[i] /= 16 // logits of a size at which many coefficients count
+	}
+
+	parts, partsSelf, partsM := a.clone(), self.clone(), m.clone()
+	ring := parts.Data[:heads*rings.Edges()]
+	kernels.EdgeDot(ring, u.Rows, key, rings, heads)
+	kernels.Softmax(ring, own(partsSelf), rings.Offsets, heads, scaled)
+	kernels.EdgeAggregate(partsM.Rows, ring, value, rings, heads)
+
+	what := fmt.Sprintf("%d → %d, band %d, %d channels, %d sets, %d heads, degrees %v", in, out, band, channels, sets, heads, degrees)
+	shared := u.clone()
+	for _, to := range []*buffer{m, shared} {
+		from := u
+		if to == shared {
+			from = shared
+		}
+		whole, wholeSelf := a.clone(), self.clone()
+		kernels.EdgeAttention(to.Rows, from.Rows, whole.Data[:heads*rings.Edges()], own(wholeSelf), key, value, rings, heads, scaled)
+		if !sameBits(whole.whole, parts.whole) || !sameBits(wholeSelf.whole, partsSelf.whole) {
+			t.Fatal(what + ": other coefficients")
+		}
+		for i := range vertices {
+			if !sameBits(to.Row(i, size), partsM.Row(i, size)) {
+				t.Fatalf("%s: other moments of vertex %d", what, i)
+			}
+		}
+	}
+	if !sameBits(m.whole, partsM.whole) {
+		t.Fatal(what + ": written outside")
+	}
+}
+
+func sameBits(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+}
+
 // magnitudeOfMoments is for each edge a bound of its moments: √2 times the
 // largest feature of its neighbour.
 func magnitudeOfMoments(rings *Rings[float64], plan *Moments) (bounds []float64) {

@@ -82,13 +82,16 @@ func (s isa) copyOf(v reg.VecVirtual) reg.VecVirtual {
 }
 
 // turn multiplies x + iy by c + is.
-func (s isa) turn(x, y, c, sin reg.VecVirtual) {
+func (s isa) turn(x, y, c, sin reg.VecVirtual) { VMOVAPS(s.turned(x, y, c, sin), x) }
+
+// turned is turn with the real part in a new register.
+func (s isa) turned(x, y, c, sin reg.VecVirtual) reg.VecVirtual {
 	re := s.vector()
 	VMULPS(y, sin, re)
 	VFMSUB231PS(x, c, re)
 	VMULPS(c, y, y)
 	VFMADD231PS(x, sin, y)
-	VMOVAPS(re, x)
+	return re
 }
 
 func (s isa) weigh() {
@@ -130,7 +133,8 @@ func (s isa) rotate(order int) {
 		"parts, for 16 channels and n edges e = (p ← q). f is the features, step bytes",
 		"for a vertex and rowStep for a component; in is of phases. neighbors has known",
 		"entries, and those ahead of e are fetched into the cache.")
-	z, f, step, rowStep := argument("z"), argument("f"), argument("step"), argument("rowStep")
+	z, f, step := argument("z"), argument("f"), argument("step")
+	row := rowsFrom(argument("rowStep"), 2*order+1)
 	neighbors, in, n, known := argument("neighbors"), argument("in"), argument("n"), argument("known")
 	const ahead = 32
 	e, last, q := GP64(), GP64(), GP64()
@@ -145,39 +149,52 @@ func (s isa) rotate(order int) {
 	IMULQ(step, q)
 	ADDQ(f, q)
 	for k := range 2*order + 1 {
-		PREFETCHT0(Mem{Base: q})
-		if k < 2*order {
-			ADDQ(rowStep, q)
-		}
+		PREFETCHT0(row(q, k))
 	}
 	MOVLQSX(Mem{Base: neighbors, Index: e, Scale: 4}, q)
 	IMULQ(step, q)
 	ADDQ(f, q)
 	parts := rowBytes / s.bytes
-	for part := range parts {
+	load := func(k, part int) reg.VecVirtual {
 		v := s.vector()
-		VMOVUPS(Mem{Base: q, Disp: part * s.bytes}, v)
-		VMOVUPS(v, Mem{Base: z, Disp: part * s.bytes})
+		VMOVUPS(row(q, k).Offset(part*s.bytes), v)
+		return v
+	}
+	store := func(v reg.VecVirtual, k, part int) { VMOVUPS(v, Mem{Base: z, Disp: k*rowBytes + part*s.bytes}) }
+	for part := range parts {
+		store(load(0, part), 0, part)
 	}
 	for k := 1; k <= order; k++ {
 		re := s.broadcast(Mem{Base: in, Index: e, Scale: 4, Disp: (2*k - 2) * arrayBytes})
 		im := s.broadcast(Mem{Base: in, Index: e, Scale: 4, Disp: (2*k - 1) * arrayBytes})
-		ADDQ(rowStep, q)
 		for part := range parts {
-			x, y := s.vector(), s.vector()
-			VMOVUPS(Mem{Base: q, Disp: part * s.bytes}, x)
-			VMOVUPS(Mem{Base: q, Disp: part * s.bytes, Index: rowStep, Scale: 1}, y)
-			s.turn(x, y, re, im)
-			VMOVUPS(x, Mem{Base: z, Disp: (2*k-1)*rowBytes + part*s.bytes})
-			VMOVUPS(y, Mem{Base: z, Disp: 2*k*rowBytes + part*s.bytes})
+			x, y := load(2*k-1, part), load(2*k, part)
+			store(s.turned(x, y, re, im), 2*k-1, part)
+			store(y, 2*k, part)
 		}
-		ADDQ(rowStep, q)
 	}
 	ADDQ(U32(edgeBytes), z)
 	INCQ(e)
 	CMPQ(e, n)
 	JLT(LabelRef("edge"))
 	done()
+}
+
+// rowsFrom addresses the rows 0 … n-1, at most 9, that lie step bytes apart:
+// the odd multiples of step are kept in registers.
+func rowsFrom(step reg.GPVirtual, n int) func(base reg.GPVirtual, k int) Mem {
+	odd := map[int]reg.GPVirtual{1: step}
+	for k := 3; k < n; k += 2 {
+		odd[k] = GP64()
+		LEAQ(Mem{Base: odd[k-2], Index: step, Scale: 2}, odd[k])
+	}
+	return func(base reg.GPVirtual, k int) Mem {
+		if k == 0 {
+			return Mem{Base: base}
+		}
+		scale := k & -k
+		return Mem{Base: base, Index: odd[k/scale], Scale: uint8(scale)}
+	}
 }
 
 // rowsOf is the number of rows of moments, and of features, of a form.
@@ -438,16 +455,46 @@ func (s sums) add(set int, a, b reg.VecVirtual) {
 func (s sums) subtract(set int, a, b reg.VecVirtual) { VFNMADD231PS(a, b, s[set].VecVirtual) }
 
 func (s isa) sumLanes() {
-	s.function("sumLanes", "(to *float32, step int, dots *float32, n int)",
-		"computes to[e] = Σ of the lanes of dots[e] for n edges; step is in bytes.")
-	to, step, dots, n := argument("to"), argument("step"), argument("dots"), argument("n")
-	Label("edge")
-	v := s.vector()
-	VMOVUPS(Mem{Base: dots}, v)
-	VMOVSS(s.reduce(v, add).AsX(), Mem{Base: to})
-	ADDQ(step, to)
-	ADDQ(U32(s.bytes), dots)
-	DECQ(n)
-	JNZ(LabelRef("edge"))
+	s.function("sumLanes", "(to, dots *float32, n int)",
+		"computes to[e] = Σ of the lanes of dots[e] for n edges, in whole registers: it",
+		fmt.Sprintf("reads and writes up to a multiple of %d. Lane i is paired with the one half a", s.lanes()),
+		"register on, then a quarter, …")
+	to, dots, n := argument("to"), argument("dots"), argument("n")
+	Label("edges")
+	v := s.vectors(s.lanes())
+	for i := range v {
+		VMOVUPS(Mem{Base: dots, Disp: i * s.bytes}, v[i])
+	}
+	// fold adds the parts of a register that low and high select, of v[i] in the
+	// lower half of the result and of v[i+distance] in the upper.
+	fold := func(distance int, shuffle func(parts uint8, a, b, to reg.VecVirtual), low, high uint8) {
+		var sums []reg.VecVirtual
+		for i, a := range v {
+			if i/distance%2 == 0 {
+				other := s.vector()
+				shuffle(high, a, v[i+distance], other)
+				shuffle(low, a, v[i+distance], a)
+				VADDPS(other, a, a)
+				sums = append(sums, a)
+			}
+		}
+		v = sums
+	}
+	quarters := func(parts uint8, a, b, to reg.VecVirtual) { VSHUFF64X2(U8(parts), b, a, to) }
+	halves := func(parts uint8, a, b, to reg.VecVirtual) { VPERM2F128(U8(parts), b, a, to) }
+	numbers := func(parts uint8, a, b, to reg.VecVirtual) { VSHUFPS(U8(parts), b, a, to) }
+	if s.wide() {
+		fold(4, quarters, 0x44, 0xee)
+		fold(4, quarters, 0x88, 0xdd)
+	} else {
+		fold(4, halves, 0x20, 0x31)
+	}
+	fold(1, numbers, 0x44, 0xee)
+	fold(1, numbers, 0x88, 0xdd)
+	VMOVUPS(v[0], Mem{Base: to})
+	ADDQ(U32(s.bytes), to)
+	ADDQ(U32(s.lanes()*s.bytes), dots)
+	SUBQ(U32(s.lanes()), n)
+	JG(LabelRef("edges"))
 	done()
 }

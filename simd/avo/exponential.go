@@ -79,7 +79,7 @@ func (s isa) exponentials() {
 	s.rowMax()
 	s.sumExp()
 	s.softmax()
-	s.shortSoftmax()
+	s.shortSoftmaxes()
 	s.gate()
 	s.expm1()
 }
@@ -177,25 +177,48 @@ func (s isa) softmax() {
 	done()
 }
 
-func (s isa) shortSoftmax() {
-	s.function("shortSoftmax", "(to, x *float32, n int, scale float32)",
-		fmt.Sprintf("computes to[i] = scale·exp(x[i]) / Σ_j exp(x[j]) for n numbers, 1 ≤ n ≤ %d, and", s.lanes()),
-		"reads and writes a whole register.")
-	to, x, n := argument("to"), argument("x"), argument("n")
+func (s isa) shortSoftmaxes() {
+	s.function("shortSoftmaxes", "(to, x *float32, offsets *int64, rings int, scaled bool)",
+		"computes to[e] = s·exp(x[e]) / Σ_j exp(x[j]), the sum over the ring of e, with s",
+		"the number of its terms or, not scaled, 1. Ring i is [offsets[i], offsets[i+1]),",
+		fmt.Sprintf("counted from offsets[0], and has at most %d terms; whole registers are read", s.lanes()),
+		"and written.")
+	to, x, offsets, rings := argument("to"), argument("x"), argument("offsets"), argument("rings")
+	scaled := GP64()
+	Load(Param("scaled"), scaled.As8())
+	MOVBQZX(scaled.As8(), scaled)
 	exp := s.exponential()
+	Label("ring")
+	n, terms := GP64(), GP64()
+	MOVQ(Mem{Base: offsets, Disp: 8}, n)
+	SUBQ(Mem{Base: offsets}, n)
+	JZ(LabelRef("next"))
 	p := s.first(n)
 	given, v := s.vector(), s.constant(float32(math.Inf(-1)))
 	VMOVUPS(Mem{Base: x}, given)
 	p.choose(given, v)
 	// Where there is no number, exp(-∞) = 0 is added.
-	most, sum, factor := s.vector(), s.vector(), s.parameter("scale")
+	most, sum := s.vector(), s.vector()
 	VBROADCASTSS(s.reduce(v, greatest).AsX(), most)
 	VSUBPS(most, v, v)
 	exp.of(v)
 	VBROADCASTSS(s.reduce(v, add).AsX(), sum)
+	MOVQ(U32(1), terms)
+	TESTQ(scaled, scaled)
+	CMOVQNE(n, terms)
+	factor := s.vector()
+	VXORPS(factor.AsX(), factor.AsX(), factor.AsX())
+	VCVTSI2SSQ(terms, factor.AsX(), factor.AsX())
+	VBROADCASTSS(factor.AsX(), factor)
 	VDIVPS(sum, factor, factor)
 	VMULPS(factor, v, v)
 	VMOVUPS(v, Mem{Base: to})
+	LEAQ(Mem{Base: to, Index: n, Scale: 4}, to)
+	LEAQ(Mem{Base: x, Index: n, Scale: 4}, x)
+	Label("next")
+	ADDQ(U32(8), offsets)
+	DECQ(rings)
+	JNZ(LabelRef("ring"))
 	done()
 }
 

@@ -20,7 +20,7 @@ func (s isa) writeTable(path string) {
 		f("{%d, %s},\n", rows, s.list(productType, s.strips, func(strips int) string { return fmt.Sprintf("product%dx%d", rows, strips) }))
 	}
 	f("},\n")
-	for _, function := range []string{"add", "rectify", "shift", "expm1", "rowMax", "sumExp", "softmax", "shortSoftmax", "gate", "phases", "weigh", "sumLanes"} {
+	for _, function := range []string{"add", "rectify", "shift", "expm1", "rowMax", "sumExp", "softmax", "shortSoftmaxes", "gate", "phases", "weigh", "sumLanes"} {
 		f("%s: %s%s,\n", function, function, s.name)
 	}
 	f("regular: []circleFunction{nil%s},\n", s.byOrder("regular", 1, s.circleOrders()))

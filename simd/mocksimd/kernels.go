@@ -121,6 +121,18 @@ func (mr *MockKernels32MockRecorder) EdgeAggregate(arg0, arg1, arg2, arg3, arg4 
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "EdgeAggregate", reflect.TypeOf((*MockKernels32)(nil).EdgeAggregate), arg0, arg1, arg2, arg3, arg4)
 }
 
+// EdgeAttention mocks base method.
+func (m *MockKernels32) EdgeAttention(arg0, arg1 simd.Rows[float32], arg2, arg3 []float32, arg4, arg5 *simd.Moments, arg6 *simd.Rings[float32], arg7 int, arg8 bool) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "EdgeAttention", arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8)
+}
+
+// EdgeAttention indicates an expected call of EdgeAttention.
+func (mr *MockKernels32MockRecorder) EdgeAttention(arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8 interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "EdgeAttention", reflect.TypeOf((*MockKernels32)(nil).EdgeAttention), arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8)
+}
+
 // EdgeDot mocks base method.
 func (m *MockKernels32) EdgeDot(arg0 []float32, arg1 simd.Rows[float32], arg2 *simd.Moments, arg3 *simd.Rings[float32], arg4 int) {
 	m.ctrl.T.Helper()
