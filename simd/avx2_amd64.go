@@ -335,3 +335,215 @@ func dotB1AVX2(u *float32, step int, rowStep int, setStep int, z *float32, coeff
 //
 //go:noescape
 func sumLanesAVX2(to *float32, dots *float32, n int)
+
+// correlation6x1AVX2 computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 6 rows i and 1 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation6x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// correlation2x1AVX2 computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 2 rows i and 1 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation2x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// correlation1x1AVX2 computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 1 rows i and 1 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation1x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// exponentiateAVX2 computes x[i] = exp(x[i] - shift) for n numbers, a multiple of 16, and returns their sum.
+//
+//go:noescape
+func exponentiateAVX2(x *float32, n int, shift float32) float32
+
+// scaleAVX2 computes x[i] *= factor for n numbers, a multiple of 16.
+//
+//go:noescape
+func scaleAVX2(x *float32, n int, factor float32)
+
+// maskAVX2 sets gradient[i] to 0 where y[i] ≤ 0, for n numbers, a multiple of 16.
+//
+//go:noescape
+func maskAVX2(gradient *float32, y *float32, n int)
+
+// adamAVX2 is Adam for n numbers, a multiple of 16: other1 and other2 are 1 - beta1 and 1 -
+// beta2, root is 1/Root, and factor the gradient's.
+//
+//go:noescape
+func adamAVX2(w *float32, first *float32, second *float32, gradient *float32, n int, beta1 float32, beta2 float32, other1 float32, other2 float32, rate float32, root float32, epsilon float32, decay float32, penalty float32, factor float32)
+
+// regularGradient1AVX2 replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient1AVX2(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient1AVX2 replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient1AVX2(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// regularGradient2AVX2 replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient2AVX2(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient2AVX2 replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient2AVX2(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// spreadPQQ1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Scalar, ToScalar, ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadPQQ1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLBM1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Lift, Both, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLBM1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLMM1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Lift, Minus, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLMM1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadPQ1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Scalar, ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadPQ1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLB1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Lift, Both),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLB1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLM1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Lift, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLM1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadP1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Scalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadP1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadQ1AVX2 adds to the rows z of each edge of each vertex, those of the groups (ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadQ1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadL1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Lift),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadL1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadM1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadM1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadB1AVX2 adds to the rows z of each edge of each vertex, those of the groups (Both),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadB1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// unrotate0AVX2 is the transpose of rotate0: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate0AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated0AVX2 is the transpose of rotate0: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated0AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate1AVX2 is the transpose of rotate1: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate1AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated1AVX2 is the transpose of rotate1: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated1AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate2AVX2 is the transpose of rotate2: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate2AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated2AVX2 is the transpose of rotate2: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated2AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate3AVX2 is the transpose of rotate3: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate3AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated3AVX2 is the transpose of rotate3: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated3AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate4AVX2 is the transpose of rotate4: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate4AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated4AVX2 is the transpose of rotate4: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated4AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)

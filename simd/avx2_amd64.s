@@ -3271,3 +3271,2010 @@ edges:
 	JG         edges
 	VZEROUPPER
 	RET
+
+// func correlation6x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·correlation6x1AVX2(SB), NOSPLIT, $0-64
+	MOVQ c+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ b+32(FP), DX
+	MOVQ aStep+24(FP), BX
+	MOVQ bStep+40(FP), SI
+	MOVQ groups+56(FP), DI
+
+group:
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+	MOVQ   k+48(FP), R10
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+row:
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(R8), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 8(R8), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(R8), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 16(R8), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 20(R8), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          row
+	MOVQ         cStep+8(FP), R8
+	VADDPS       (AX), Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VADDPS       32(AX), Y1, Y1
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VADDPS       32(AX), Y3, Y3
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Y4, Y4
+	VMOVUPS      Y4, (AX)
+	VADDPS       32(AX), Y5, Y5
+	VMOVUPS      Y5, 32(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Y6, Y6
+	VMOVUPS      Y6, (AX)
+	VADDPS       32(AX), Y7, Y7
+	VMOVUPS      Y7, 32(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Y8, Y8
+	VMOVUPS      Y8, (AX)
+	VADDPS       32(AX), Y9, Y9
+	VMOVUPS      Y9, 32(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Y10, Y10
+	VMOVUPS      Y10, (AX)
+	VADDPS       32(AX), Y11, Y11
+	VMOVUPS      Y11, 32(AX)
+	ADDQ         R8, AX
+	ADDQ         $0x00000018, CX
+	DECQ         DI
+	JNZ          group
+	VZEROUPPER
+	RET
+
+// func correlation2x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·correlation2x1AVX2(SB), NOSPLIT, $0-64
+	MOVQ c+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ b+32(FP), DX
+	MOVQ aStep+24(FP), BX
+	MOVQ bStep+40(FP), SI
+	MOVQ groups+56(FP), DI
+
+group:
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+	MOVQ   k+48(FP), R10
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+row:
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      (R9), Y4
+	VMOVUPS      32(R9), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 4(R8), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          row
+	MOVQ         cStep+8(FP), R8
+	VADDPS       (AX), Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VADDPS       32(AX), Y1, Y1
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VADDPS       32(AX), Y3, Y3
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         R8, AX
+	ADDQ         $0x00000008, CX
+	DECQ         DI
+	JNZ          group
+	VZEROUPPER
+	RET
+
+// func correlation1x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·correlation1x1AVX2(SB), NOSPLIT, $0-64
+	MOVQ c+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ b+32(FP), DX
+	MOVQ aStep+24(FP), BX
+	MOVQ bStep+40(FP), SI
+	MOVQ groups+56(FP), DI
+
+group:
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+	MOVQ   k+48(FP), R10
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+row:
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      (R9), Y2
+	VMOVUPS      32(R9), Y3
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          row
+	MOVQ         cStep+8(FP), R8
+	VADDPS       (AX), Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VADDPS       32(AX), Y1, Y1
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         R8, AX
+	ADDQ         $0x00000004, CX
+	DECQ         DI
+	JNZ          group
+	VZEROUPPER
+	RET
+
+// func exponentiateAVX2(x *float32, n int, shift float32) float32
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·exponentiateAVX2(SB), NOSPLIT, $0-28
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS shift+16(FP), Y0
+	VBROADCASTSS number3fb8aa3b<>+0(SB), Y1
+	VBROADCASTSS number3f317200<>+0(SB), Y2
+	VBROADCASTSS number35bfbe8e<>+0(SB), Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+
+loop:
+	VMOVUPS      (AX), Y6
+	VSUBPS       Y0, Y6, Y6
+	VBROADCASTSS number42b20000<>+0(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VBROADCASTSS numberc2d10000<>+0(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VBROADCASTSS number39506967<>+0(SB), Y9
+	VMULPS       Y1, Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS Y2, Y7, Y6
+	VFNMADD231PS Y3, Y7, Y6
+	VBROADCASTSS number3ab743ce<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VBROADCASTSS number3c088908<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VBROADCASTSS number3d2aa9c1<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VBROADCASTSS number3e2aaaaa<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VBROADCASTSS number3f000000<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y9
+	VBROADCASTSS number3f800000<>+0(SB), Y6
+	VADDPS       Y6, Y9, Y9
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPBROADCASTD number0000007f<>+0(SB), Y8
+	VPADDD       Y8, Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPBROADCASTD number0000007f<>+0(SB), Y6
+	VPADDD       Y6, Y7, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VMOVAPS      Y9, Y6
+	VMOVUPS      Y6, (AX)
+	VADDPS       Y6, Y4, Y4
+	VMOVUPS      32(AX), Y6
+	VSUBPS       Y0, Y6, Y6
+	VBROADCASTSS number42b20000<>+0(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VBROADCASTSS numberc2d10000<>+0(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VBROADCASTSS number39506967<>+0(SB), Y9
+	VMULPS       Y1, Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS Y2, Y7, Y6
+	VFNMADD231PS Y3, Y7, Y6
+	VBROADCASTSS number3ab743ce<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VBROADCASTSS number3c088908<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VBROADCASTSS number3d2aa9c1<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VBROADCASTSS number3e2aaaaa<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VBROADCASTSS number3f000000<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VMULPS       Y6, Y6, Y8
+	VFMADD213PS  Y6, Y8, Y9
+	VBROADCASTSS number3f800000<>+0(SB), Y6
+	VADDPS       Y6, Y9, Y9
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPBROADCASTD number0000007f<>+0(SB), Y8
+	VPADDD       Y8, Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPBROADCASTD number0000007f<>+0(SB), Y6
+	VPADDD       Y6, Y7, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VMOVAPS      Y9, Y6
+	VMOVUPS      Y6, 32(AX)
+	VADDPS       Y6, Y5, Y5
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, CX
+	JNZ          loop
+	VADDPS       Y5, Y4, Y4
+	VMOVAPS      Y4, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VMOVHLPS     X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDPS       X1, X0, X0
+	MOVSS        X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(x *float32, n int, factor float32)
+// Requires: AVX
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS factor+16(FP), Y0
+
+loop:
+	VMULPS  (AX), Y0, Y1
+	VMOVUPS Y1, (AX)
+	VMULPS  32(AX), Y0, Y1
+	VMOVUPS Y1, 32(AX)
+	ADDQ    $0x00000040, AX
+	SUBQ    $0x00000010, CX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func maskAVX2(gradient *float32, y *float32, n int)
+// Requires: AVX
+TEXT ·maskAVX2(SB), NOSPLIT, $0-24
+	MOVQ   gradient+0(FP), AX
+	MOVQ   y+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VXORPS Y0, Y0, Y0
+
+loop:
+	VMOVUPS (CX), Y1
+	VMOVUPS (AX), Y2
+	VCMPPS  $0x06, Y0, Y1, Y1
+	VANDPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(CX), Y1
+	VMOVUPS 32(AX), Y2
+	VCMPPS  $0x06, Y0, Y1, Y1
+	VANDPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	SUBQ    $0x00000010, DX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func adamAVX2(w *float32, first *float32, second *float32, gradient *float32, n int, beta1 float32, beta2 float32, other1 float32, other2 float32, rate float32, root float32, epsilon float32, decay float32, penalty float32, factor float32)
+// Requires: AVX, FMA3
+TEXT ·adamAVX2(SB), NOSPLIT, $0-80
+	MOVQ w+0(FP), AX
+	MOVQ first+8(FP), CX
+	MOVQ second+16(FP), DX
+	MOVQ gradient+24(FP), BX
+	MOVQ n+32(FP), SI
+
+loop:
+	VMOVUPS      (AX), Y0
+	VBROADCASTSS factor+76(FP), Y1
+	VMULPS       (BX), Y1, Y1
+	VBROADCASTSS penalty+72(FP), Y4
+	VFMADD231PS  Y0, Y4, Y1
+	VBROADCASTSS beta1+40(FP), Y2
+	VMULPS       (CX), Y2, Y2
+	VBROADCASTSS other1+48(FP), Y4
+	VFMADD231PS  Y1, Y4, Y2
+	VMOVUPS      Y2, (CX)
+	VBROADCASTSS beta2+44(FP), Y3
+	VMULPS       (DX), Y3, Y3
+	VMULPS       Y1, Y1, Y1
+	VBROADCASTSS other2+52(FP), Y4
+	VFMADD231PS  Y1, Y4, Y3
+	VMOVUPS      Y3, (DX)
+	VSQRTPS      Y3, Y3
+	VBROADCASTSS root+60(FP), Y4
+	VBROADCASTSS epsilon+64(FP), Y1
+	VFMADD231PS  Y3, Y4, Y1
+	VBROADCASTSS rate+56(FP), Y4
+	VMULPS       Y4, Y2, Y2
+	VDIVPS       Y1, Y2, Y2
+	VBROADCASTSS decay+68(FP), Y4
+	VFMSUB132PS  Y4, Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(AX), Y0
+	VBROADCASTSS factor+76(FP), Y1
+	VMULPS       32(BX), Y1, Y1
+	VBROADCASTSS penalty+72(FP), Y4
+	VFMADD231PS  Y0, Y4, Y1
+	VBROADCASTSS beta1+40(FP), Y2
+	VMULPS       32(CX), Y2, Y2
+	VBROADCASTSS other1+48(FP), Y4
+	VFMADD231PS  Y1, Y4, Y2
+	VMOVUPS      Y2, 32(CX)
+	VBROADCASTSS beta2+44(FP), Y3
+	VMULPS       32(DX), Y3, Y3
+	VMULPS       Y1, Y1, Y1
+	VBROADCASTSS other2+52(FP), Y4
+	VFMADD231PS  Y1, Y4, Y3
+	VMOVUPS      Y3, 32(DX)
+	VSQRTPS      Y3, Y3
+	VBROADCASTSS root+60(FP), Y4
+	VBROADCASTSS epsilon+64(FP), Y1
+	VFMADD231PS  Y3, Y4, Y1
+	VBROADCASTSS rate+56(FP), Y4
+	VMULPS       Y4, Y2, Y2
+	VDIVPS       Y1, Y2, Y2
+	VBROADCASTSS decay+68(FP), Y4
+	VFMSUB132PS  Y4, Y2, Y0
+	VMOVUPS      Y0, 32(AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x00000010, SI
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func regularGradient1AVX2(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, FMA3
+TEXT ·regularGradient1AVX2(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ sampleStep+32(FP), BX
+	MOVQ $0x00000002, SI
+
+part:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   basis+24(FP), DI
+	MOVQ   samples+40(FP), R8
+
+sample:
+	VBROADCASTSS (DI), Y5
+	VMULPS       (CX), Y5, Y4
+	VMULPS       (AX), Y5, Y5
+	VBROADCASTSS (DI)(BX*1), Y6
+	VFMADD231PS  (CX)(DX*1), Y6, Y4
+	VFMADD231PS  (AX)(DX*1), Y6, Y5
+	VBROADCASTSS (DI)(BX*2), Y6
+	VFMADD231PS  (CX)(DX*2), Y6, Y4
+	VFMADD231PS  (AX)(DX*2), Y6, Y5
+	VCMPPS       $0x06, Y0, Y4, Y4
+	VANDPS       Y4, Y5, Y5
+	VBROADCASTSS (DI), Y4
+	VFMADD231PS  Y4, Y5, Y1
+	VBROADCASTSS (DI)(BX*1), Y4
+	VFMADD231PS  Y4, Y5, Y2
+	VBROADCASTSS (DI)(BX*2), Y4
+	VFMADD231PS  Y4, Y5, Y3
+	ADDQ         $0x00000004, DI
+	DECQ         R8
+	JNZ          sample
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y2, (AX)(DX*1)
+	VMOVUPS      Y3, (AX)(DX*2)
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, AX
+	DECQ         SI
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func polyGradient1AVX2(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, FMA3
+TEXT ·polyGradient1AVX2(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ sampleStep+32(FP), BX
+	MOVQ $0x00000002, SI
+
+part:
+	VMOVUPS      (CX), Y0
+	VMULPS       Y0, Y0, Y0
+	VMOVUPS      (CX)(DX*1), Y1
+	VFMADD231PS  Y1, Y1, Y0
+	VMOVUPS      (CX)(DX*2), Y1
+	VFMADD231PS  Y1, Y1, Y0
+	VSQRTPS      Y0, Y1
+	VBROADCASTSS bound+48(FP), Y2
+	VMULPS       Y2, Y1, Y1
+	VBROADCASTSS scale+52(FP), Y2
+	VDIVPS       Y1, Y2, Y1
+	VXORPS       Y2, Y2, Y2
+	VCMPPS       $0x04, Y2, Y0, Y2
+	VANDPS       Y2, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	MOVQ         basis+24(FP), DI
+	MOVQ         samples+40(FP), R8
+
+sample:
+	VBROADCASTSS (DI), Y7
+	VMULPS       (CX), Y7, Y6
+	VMULPS       (AX), Y7, Y7
+	VBROADCASTSS (DI)(BX*1), Y8
+	VFMADD231PS  (CX)(DX*1), Y8, Y6
+	VFMADD231PS  (AX)(DX*1), Y8, Y7
+	VBROADCASTSS (DI)(BX*2), Y8
+	VFMADD231PS  (CX)(DX*2), Y8, Y6
+	VFMADD231PS  (AX)(DX*2), Y8, Y7
+	VMULPS       Y1, Y6, Y6
+	VMULPS       Y6, Y6, Y8
+	VBROADCASTSS number401d8000<>+0(SB), Y9
+	VBROADCASTSS numberbfd20000<>+0(SB), Y10
+	VFMADD213PS  Y10, Y8, Y9
+	VBROADCASTSS number3df00000<>+0(SB), Y10
+	VFMADD213PS  Y10, Y8, Y9
+	VFMADD231PS  Y9, Y7, Y2
+	VBROADCASTSS numberbfd20000<>+0(SB), Y9
+	VBROADCASTSS number3fd20000<>+0(SB), Y10
+	VFMADD213PS  Y10, Y8, Y9
+	VBROADCASTSS number3f000000<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y9
+	VMULPS       Y9, Y7, Y7
+	VBROADCASTSS (DI), Y6
+	VFMADD231PS  Y6, Y7, Y3
+	VBROADCASTSS (DI)(BX*1), Y6
+	VFMADD231PS  Y6, Y7, Y4
+	VBROADCASTSS (DI)(BX*2), Y6
+	VFMADD231PS  Y6, Y7, Y5
+	ADDQ         $0x00000004, DI
+	DECQ         R8
+	JNZ          sample
+	VBROADCASTSS bound+48(FP), Y6
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y6, Y2, Y2
+	VBROADCASTSS inverse+56(FP), Y6
+	VMULPS       Y6, Y2, Y2
+	VBROADCASTSS number3f000000<>+0(SB), Y6
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VFMADD231PS  (CX), Y2, Y3
+	VXORPS       Y1, Y1, Y1
+	VCMPPS       $0x04, Y1, Y0, Y1
+	VANDPS       Y1, Y3, Y3
+	VFMADD231PS  (CX)(DX*1), Y2, Y4
+	VXORPS       Y1, Y1, Y1
+	VCMPPS       $0x04, Y1, Y0, Y1
+	VANDPS       Y1, Y4, Y4
+	VFMADD231PS  (CX)(DX*2), Y2, Y5
+	VXORPS       Y1, Y1, Y1
+	VCMPPS       $0x04, Y1, Y0, Y0
+	VANDPS       Y0, Y5, Y5
+	VMOVUPS      Y3, (AX)
+	VMOVUPS      Y4, (AX)(DX*1)
+	VMOVUPS      Y5, (AX)(DX*2)
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, AX
+	DECQ         SI
+	JNZ          part
+	VZEROUPPER
+	RET
+
+DATA number401d8000<>+0(SB)/4, $0x401d8000
+GLOBL number401d8000<>(SB), RODATA|NOPTR, $4
+
+DATA numberbfd20000<>+0(SB)/4, $0xbfd20000
+GLOBL numberbfd20000<>(SB), RODATA|NOPTR, $4
+
+// func regularGradient2AVX2(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, FMA3
+TEXT ·regularGradient2AVX2(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ sampleStep+32(FP), SI
+	LEAQ (SI)(SI*2), DI
+	MOVQ $0x00000002, R8
+
+part:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   basis+24(FP), R9
+	MOVQ   samples+40(FP), R10
+
+sample:
+	VBROADCASTSS (R9), Y7
+	VMULPS       (CX), Y7, Y6
+	VMULPS       (AX), Y7, Y7
+	VBROADCASTSS (R9)(SI*1), Y8
+	VFMADD231PS  (CX)(DX*1), Y8, Y6
+	VFMADD231PS  (AX)(DX*1), Y8, Y7
+	VBROADCASTSS (R9)(SI*2), Y8
+	VFMADD231PS  (CX)(DX*2), Y8, Y6
+	VFMADD231PS  (AX)(DX*2), Y8, Y7
+	VBROADCASTSS (R9)(DI*1), Y8
+	VFMADD231PS  (CX)(BX*1), Y8, Y6
+	VFMADD231PS  (AX)(BX*1), Y8, Y7
+	VBROADCASTSS (R9)(SI*4), Y8
+	VFMADD231PS  (CX)(DX*4), Y8, Y6
+	VFMADD231PS  (AX)(DX*4), Y8, Y7
+	VCMPPS       $0x06, Y0, Y6, Y6
+	VANDPS       Y6, Y7, Y7
+	VBROADCASTSS (R9), Y6
+	VFMADD231PS  Y6, Y7, Y1
+	VBROADCASTSS (R9)(SI*1), Y6
+	VFMADD231PS  Y6, Y7, Y2
+	VBROADCASTSS (R9)(SI*2), Y6
+	VFMADD231PS  Y6, Y7, Y3
+	VBROADCASTSS (R9)(DI*1), Y6
+	VFMADD231PS  Y6, Y7, Y4
+	VBROADCASTSS (R9)(SI*4), Y6
+	VFMADD231PS  Y6, Y7, Y5
+	ADDQ         $0x00000004, R9
+	DECQ         R10
+	JNZ          sample
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y2, (AX)(DX*1)
+	VMOVUPS      Y3, (AX)(DX*2)
+	VMOVUPS      Y4, (AX)(BX*1)
+	VMOVUPS      Y5, (AX)(DX*4)
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, AX
+	DECQ         R8
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func polyGradient2AVX2(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, FMA3
+TEXT ·polyGradient2AVX2(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ sampleStep+32(FP), SI
+	LEAQ (SI)(SI*2), DI
+	MOVQ $0x00000002, R8
+
+part:
+	VMOVUPS      (CX), Y0
+	VMULPS       Y0, Y0, Y0
+	VMOVUPS      (CX)(DX*1), Y1
+	VFMADD231PS  Y1, Y1, Y0
+	VMOVUPS      (CX)(DX*2), Y1
+	VFMADD231PS  Y1, Y1, Y0
+	VMOVUPS      (CX)(BX*1), Y1
+	VFMADD231PS  Y1, Y1, Y0
+	VMOVUPS      (CX)(DX*4), Y1
+	VFMADD231PS  Y1, Y1, Y0
+	VSQRTPS      Y0, Y1
+	VBROADCASTSS bound+48(FP), Y2
+	VMULPS       Y2, Y1, Y1
+	VBROADCASTSS scale+52(FP), Y2
+	VDIVPS       Y1, Y2, Y1
+	VXORPS       Y2, Y2, Y2
+	VCMPPS       $0x04, Y2, Y0, Y2
+	VANDPS       Y2, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	MOVQ         basis+24(FP), R9
+	MOVQ         samples+40(FP), R10
+
+sample:
+	VBROADCASTSS (R9), Y9
+	VMULPS       (CX), Y9, Y8
+	VMULPS       (AX), Y9, Y9
+	VBROADCASTSS (R9)(SI*1), Y10
+	VFMADD231PS  (CX)(DX*1), Y10, Y8
+	VFMADD231PS  (AX)(DX*1), Y10, Y9
+	VBROADCASTSS (R9)(SI*2), Y10
+	VFMADD231PS  (CX)(DX*2), Y10, Y8
+	VFMADD231PS  (AX)(DX*2), Y10, Y9
+	VBROADCASTSS (R9)(DI*1), Y10
+	VFMADD231PS  (CX)(BX*1), Y10, Y8
+	VFMADD231PS  (AX)(BX*1), Y10, Y9
+	VBROADCASTSS (R9)(SI*4), Y10
+	VFMADD231PS  (CX)(DX*4), Y10, Y8
+	VFMADD231PS  (AX)(DX*4), Y10, Y9
+	VMULPS       Y1, Y8, Y8
+	VMULPS       Y8, Y8, Y10
+	VBROADCASTSS number401d8000<>+0(SB), Y11
+	VBROADCASTSS numberbfd20000<>+0(SB), Y12
+	VFMADD213PS  Y12, Y10, Y11
+	VBROADCASTSS number3df00000<>+0(SB), Y12
+	VFMADD213PS  Y12, Y10, Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VBROADCASTSS numberbfd20000<>+0(SB), Y11
+	VBROADCASTSS number3fd20000<>+0(SB), Y12
+	VFMADD213PS  Y12, Y10, Y11
+	VBROADCASTSS number3f000000<>+0(SB), Y10
+	VFMADD213PS  Y10, Y8, Y11
+	VMULPS       Y11, Y9, Y9
+	VBROADCASTSS (R9), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VBROADCASTSS (R9)(SI*1), Y8
+	VFMADD231PS  Y8, Y9, Y4
+	VBROADCASTSS (R9)(SI*2), Y8
+	VFMADD231PS  Y8, Y9, Y5
+	VBROADCASTSS (R9)(DI*1), Y8
+	VFMADD231PS  Y8, Y9, Y6
+	VBROADCASTSS (R9)(SI*4), Y8
+	VFMADD231PS  Y8, Y9, Y7
+	ADDQ         $0x00000004, R9
+	DECQ         R10
+	JNZ          sample
+	VBROADCASTSS bound+48(FP), Y8
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VBROADCASTSS inverse+56(FP), Y8
+	VMULPS       Y8, Y2, Y2
+	VBROADCASTSS number3f000000<>+0(SB), Y8
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VFMADD231PS  (CX), Y2, Y3
+	VXORPS       Y1, Y1, Y1
+	VCMPPS       $0x04, Y1, Y0, Y1
+	VANDPS       Y1, Y3, Y3
+	VFMADD231PS  (CX)(DX*1), Y2, Y4
+	VXORPS       Y1, Y1, Y1
+	VCMPPS       $0x04, Y1, Y0, Y1
+	VANDPS       Y1, Y4, Y4
+	VFMADD231PS  (CX)(DX*2), Y2, Y5
+	VXORPS       Y1, Y1, Y1
+	VCMPPS       $0x04, Y1, Y0, Y1
+	VANDPS       Y1, Y5, Y5
+	VFMADD231PS  (CX)(BX*1), Y2, Y6
+	VXORPS       Y1, Y1, Y1
+	VCMPPS       $0x04, Y1, Y0, Y1
+	VANDPS       Y1, Y6, Y6
+	VFMADD231PS  (CX)(DX*4), Y2, Y7
+	VXORPS       Y1, Y1, Y1
+	VCMPPS       $0x04, Y1, Y0, Y0
+	VANDPS       Y0, Y7, Y7
+	VMOVUPS      Y3, (AX)
+	VMOVUPS      Y4, (AX)(DX*1)
+	VMOVUPS      Y5, (AX)(DX*2)
+	VMOVUPS      Y6, (AX)(BX*1)
+	VMOVUPS      Y7, (AX)(DX*4)
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, AX
+	DECQ         R8
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func spreadPQQ1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadPQQ1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y4
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y5
+	VBROADCASTSS (SI)(R10*4), Y6
+	VFMADD231PS  Y6, Y0, Y5
+	VMOVUPS      Y5, (BX)
+	VMOVUPS      64(BX), Y5
+	VMOVUPS      128(BX), Y6
+	VBROADCASTSS (SI)(R10*4), Y7
+	VFMADD231PS  Y7, Y1, Y5
+	VFMADD231PS  Y7, Y2, Y6
+	VMOVUPS      Y5, 64(BX)
+	VMOVUPS      Y6, 128(BX)
+	VMOVUPS      192(BX), Y5
+	VMOVUPS      256(BX), Y6
+	VBROADCASTSS (SI)(R10*4), Y7
+	VFMADD231PS  Y7, Y3, Y5
+	VFMADD231PS  Y7, Y4, Y6
+	VMOVUPS      Y5, 192(BX)
+	VMOVUPS      Y6, 256(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLBM1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadLBM1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y5
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y6
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y7
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y8
+	VBROADCASTSS (SI)(R10*4), Y9
+	VFMADD231PS  Y9, Y0, Y8
+	VBROADCASTSS 256(SI)(R10*4), Y9
+	VFMADD231PS  Y9, Y1, Y8
+	VMOVUPS      Y8, (BX)
+	VMOVUPS      64(BX), Y8
+	VMOVUPS      128(BX), Y9
+	VBROADCASTSS (SI)(R10*4), Y10
+	VFMADD231PS  Y10, Y2, Y8
+	VFMADD231PS  Y10, Y4, Y9
+	VBROADCASTSS 256(SI)(R10*4), Y10
+	VFMADD231PS  Y10, Y3, Y8
+	VFMADD231PS  Y10, Y5, Y9
+	VMOVUPS      Y8, 64(BX)
+	VMOVUPS      Y9, 128(BX)
+	VMOVUPS      192(BX), Y8
+	VMOVUPS      256(BX), Y9
+	VBROADCASTSS (SI)(R10*4), Y10
+	VFMADD231PS  Y10, Y6, Y8
+	VFMADD231PS  Y10, Y7, Y9
+	VBROADCASTSS 256(SI)(R10*4), Y10
+	VFMADD231PS  Y10, Y7, Y8
+	VFNMADD231PS Y10, Y6, Y9
+	VMOVUPS      Y8, 192(BX)
+	VMOVUPS      Y9, 256(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLMM1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadLMM1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y5
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y6
+	VBROADCASTSS (SI)(R10*4), Y7
+	VFMADD231PS  Y7, Y0, Y6
+	VBROADCASTSS 256(SI)(R10*4), Y7
+	VFMADD231PS  Y7, Y1, Y6
+	VMOVUPS      Y6, (BX)
+	VMOVUPS      64(BX), Y6
+	VMOVUPS      128(BX), Y7
+	VBROADCASTSS (SI)(R10*4), Y8
+	VFMADD231PS  Y8, Y2, Y6
+	VFMADD231PS  Y8, Y3, Y7
+	VBROADCASTSS 256(SI)(R10*4), Y8
+	VFMADD231PS  Y8, Y3, Y6
+	VFNMADD231PS Y8, Y2, Y7
+	VMOVUPS      Y6, 64(BX)
+	VMOVUPS      Y7, 128(BX)
+	VMOVUPS      192(BX), Y6
+	VMOVUPS      256(BX), Y7
+	VBROADCASTSS (SI)(R10*4), Y8
+	VFMADD231PS  Y8, Y4, Y6
+	VFMADD231PS  Y8, Y5, Y7
+	VBROADCASTSS 256(SI)(R10*4), Y8
+	VFMADD231PS  Y8, Y5, Y6
+	VFNMADD231PS Y8, Y4, Y7
+	VMOVUPS      Y6, 192(BX)
+	VMOVUPS      Y7, 256(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadPQ1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadPQ1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y2
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y3
+	VBROADCASTSS (SI)(R10*4), Y4
+	VFMADD231PS  Y4, Y0, Y3
+	VMOVUPS      Y3, (BX)
+	VMOVUPS      64(BX), Y3
+	VMOVUPS      128(BX), Y4
+	VBROADCASTSS (SI)(R10*4), Y5
+	VFMADD231PS  Y5, Y1, Y3
+	VFMADD231PS  Y5, Y2, Y4
+	VMOVUPS      Y3, 64(BX)
+	VMOVUPS      Y4, 128(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLB1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadLB1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y5
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y6
+	VBROADCASTSS (SI)(R10*4), Y7
+	VFMADD231PS  Y7, Y0, Y6
+	VBROADCASTSS 256(SI)(R10*4), Y7
+	VFMADD231PS  Y7, Y1, Y6
+	VMOVUPS      Y6, (BX)
+	VMOVUPS      64(BX), Y6
+	VMOVUPS      128(BX), Y7
+	VBROADCASTSS (SI)(R10*4), Y8
+	VFMADD231PS  Y8, Y2, Y6
+	VFMADD231PS  Y8, Y4, Y7
+	VBROADCASTSS 256(SI)(R10*4), Y8
+	VFMADD231PS  Y8, Y3, Y6
+	VFMADD231PS  Y8, Y5, Y7
+	VMOVUPS      Y6, 64(BX)
+	VMOVUPS      Y7, 128(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLM1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadLM1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y3
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y4
+	VBROADCASTSS (SI)(R10*4), Y5
+	VFMADD231PS  Y5, Y0, Y4
+	VBROADCASTSS 256(SI)(R10*4), Y5
+	VFMADD231PS  Y5, Y1, Y4
+	VMOVUPS      Y4, (BX)
+	VMOVUPS      64(BX), Y4
+	VMOVUPS      128(BX), Y5
+	VBROADCASTSS (SI)(R10*4), Y6
+	VFMADD231PS  Y6, Y2, Y4
+	VFMADD231PS  Y6, Y3, Y5
+	VBROADCASTSS 256(SI)(R10*4), Y6
+	VFMADD231PS  Y6, Y3, Y4
+	VFNMADD231PS Y6, Y2, Y5
+	VMOVUPS      Y4, 64(BX)
+	VMOVUPS      Y5, 128(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadP1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadP1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), DX
+	MOVQ coefficients+40(FP), BX
+	MOVQ offsets+48(FP), SI
+	MOVQ vertices+64(FP), DI
+	MOVQ base+56(FP), R8
+	MOVQ (SI), R9
+	SUBQ R8, R9
+
+vertex:
+	MOVQ    AX, R10
+	VMOVUPS (R10), Y0
+	MOVQ    8(SI), R10
+	SUBQ    R8, R10
+	CMPQ    R9, R10
+	JGE     end
+
+edge:
+	VMOVUPS      (DX), Y1
+	VBROADCASTSS (BX)(R9*4), Y2
+	VFMADD231PS  Y2, Y0, Y1
+	VMOVUPS      Y1, (DX)
+	ADDQ         $0x00000240, DX
+	INCQ         R9
+	CMPQ         R9, R10
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, SI
+	DECQ DI
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadQ1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadQ1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y2
+	VMOVUPS      64(BX), Y3
+	VBROADCASTSS (SI)(R10*4), Y4
+	VFMADD231PS  Y4, Y0, Y2
+	VFMADD231PS  Y4, Y1, Y3
+	VMOVUPS      Y2, (BX)
+	VMOVUPS      Y3, 64(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadL1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadL1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y2
+	VBROADCASTSS (SI)(R10*4), Y3
+	VFMADD231PS  Y3, Y0, Y2
+	VBROADCASTSS 256(SI)(R10*4), Y3
+	VFMADD231PS  Y3, Y1, Y2
+	VMOVUPS      Y2, (BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadM1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadM1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y2
+	VMOVUPS      64(BX), Y3
+	VBROADCASTSS (SI)(R10*4), Y4
+	VFMADD231PS  Y4, Y0, Y2
+	VFMADD231PS  Y4, Y1, Y3
+	VBROADCASTSS 256(SI)(R10*4), Y4
+	VFMADD231PS  Y4, Y1, Y2
+	VFNMADD231PS Y4, Y0, Y3
+	VMOVUPS      Y2, (BX)
+	VMOVUPS      Y3, 64(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadB1AVX2(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, FMA3
+TEXT ·spreadB1AVX2(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Y3
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Y4
+	VMOVUPS      64(BX), Y5
+	VBROADCASTSS (SI)(R10*4), Y6
+	VFMADD231PS  Y6, Y0, Y4
+	VFMADD231PS  Y6, Y2, Y5
+	VBROADCASTSS 256(SI)(R10*4), Y6
+	VFMADD231PS  Y6, Y1, Y4
+	VFMADD231PS  Y6, Y3, Y5
+	VMOVUPS      Y4, (BX)
+	VMOVUPS      Y5, 64(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func unrotate0AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX
+TEXT ·unrotate0AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+24(FP), DX
+	MOVQ in+32(FP), BX
+	MOVQ n+40(FP), BX
+	XORQ SI, SI
+
+edge:
+	VMOVUPS (DX), Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ    $0x00000240, DX
+	ADDQ    CX, AX
+	INCQ    SI
+	CMPQ    SI, BX
+	JLT     edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated0AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX
+TEXT ·addUnrotated0AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+24(FP), DX
+	MOVQ in+32(FP), BX
+	MOVQ n+40(FP), BX
+	XORQ SI, SI
+
+edge:
+	VMOVUPS (DX), Y0
+	VADDPS  (AX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(DX), Y0
+	VADDPS  32(AX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	ADDQ    $0x00000240, DX
+	ADDQ    CX, AX
+	INCQ    SI
+	CMPQ    SI, BX
+	JLT     edge
+	VZEROUPPER
+	RET
+
+// func unrotate1AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·unrotate1AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+24(FP), BX
+	MOVQ in+32(FP), SI
+	MOVQ n+40(FP), DI
+	XORQ R8, R8
+
+edge:
+	VMOVUPS      (BX), Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(BX), Y0
+	VMOVUPS      Y0, 32(AX)
+	VBROADCASTSS (SI)(R8*4), Y0
+	VBROADCASTSS 256(SI)(R8*4), Y1
+	VMOVUPS      64(BX), Y2
+	VMOVUPS      128(BX), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(DX*1)
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      96(BX), Y2
+	VMOVUPS      160(BX), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(DX*1)
+	VMOVUPS      Y2, 32(AX)(DX*2)
+	ADDQ         $0x00000240, BX
+	ADDQ         CX, AX
+	INCQ         R8
+	CMPQ         R8, DI
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated1AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·addUnrotated1AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+24(FP), BX
+	MOVQ in+32(FP), SI
+	MOVQ n+40(FP), DI
+	XORQ R8, R8
+
+edge:
+	VMOVUPS      (BX), Y0
+	VADDPS       (AX), Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(BX), Y0
+	VADDPS       32(AX), Y0, Y0
+	VMOVUPS      Y0, 32(AX)
+	VBROADCASTSS (SI)(R8*4), Y0
+	VBROADCASTSS 256(SI)(R8*4), Y1
+	VMOVUPS      64(BX), Y2
+	VMOVUPS      128(BX), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(DX*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(DX*1)
+	VADDPS       (AX)(DX*2), Y2, Y2
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      96(BX), Y2
+	VMOVUPS      160(BX), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(DX*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(DX*1)
+	VADDPS       32(AX)(DX*2), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(DX*2)
+	ADDQ         $0x00000240, BX
+	ADDQ         CX, AX
+	INCQ         R8
+	CMPQ         R8, DI
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func unrotate2AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·unrotate2AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ z+24(FP), SI
+	MOVQ in+32(FP), DI
+	MOVQ n+40(FP), R8
+	XORQ R9, R9
+
+edge:
+	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, 32(AX)
+	VBROADCASTSS (DI)(R9*4), Y0
+	VBROADCASTSS 256(DI)(R9*4), Y1
+	VMOVUPS      64(SI), Y2
+	VMOVUPS      128(SI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(DX*1)
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      96(SI), Y2
+	VMOVUPS      160(SI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(DX*1)
+	VMOVUPS      Y2, 32(AX)(DX*2)
+	VBROADCASTSS 512(DI)(R9*4), Y0
+	VBROADCASTSS 768(DI)(R9*4), Y1
+	VMOVUPS      192(SI), Y2
+	VMOVUPS      256(SI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(BX*1)
+	VMOVUPS      Y2, (AX)(DX*4)
+	VMOVUPS      224(SI), Y2
+	VMOVUPS      288(SI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(BX*1)
+	VMOVUPS      Y2, 32(AX)(DX*4)
+	ADDQ         $0x00000240, SI
+	ADDQ         CX, AX
+	INCQ         R9
+	CMPQ         R9, R8
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated2AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·addUnrotated2AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ z+24(FP), SI
+	MOVQ in+32(FP), DI
+	MOVQ n+40(FP), R8
+	XORQ R9, R9
+
+edge:
+	VMOVUPS      (SI), Y0
+	VADDPS       (AX), Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(SI), Y0
+	VADDPS       32(AX), Y0, Y0
+	VMOVUPS      Y0, 32(AX)
+	VBROADCASTSS (DI)(R9*4), Y0
+	VBROADCASTSS 256(DI)(R9*4), Y1
+	VMOVUPS      64(SI), Y2
+	VMOVUPS      128(SI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(DX*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(DX*1)
+	VADDPS       (AX)(DX*2), Y2, Y2
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      96(SI), Y2
+	VMOVUPS      160(SI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(DX*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(DX*1)
+	VADDPS       32(AX)(DX*2), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(DX*2)
+	VBROADCASTSS 512(DI)(R9*4), Y0
+	VBROADCASTSS 768(DI)(R9*4), Y1
+	VMOVUPS      192(SI), Y2
+	VMOVUPS      256(SI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(BX*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(BX*1)
+	VADDPS       (AX)(DX*4), Y2, Y2
+	VMOVUPS      Y2, (AX)(DX*4)
+	VMOVUPS      224(SI), Y2
+	VMOVUPS      288(SI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(BX*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(BX*1)
+	VADDPS       32(AX)(DX*4), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(DX*4)
+	ADDQ         $0x00000240, SI
+	ADDQ         CX, AX
+	INCQ         R9
+	CMPQ         R9, R8
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func unrotate3AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·unrotate3AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	MOVQ z+24(FP), DI
+	MOVQ in+32(FP), R8
+	MOVQ n+40(FP), R9
+	XORQ R10, R10
+
+edge:
+	VMOVUPS      (DI), Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(DI), Y0
+	VMOVUPS      Y0, 32(AX)
+	VBROADCASTSS (R8)(R10*4), Y0
+	VBROADCASTSS 256(R8)(R10*4), Y1
+	VMOVUPS      64(DI), Y2
+	VMOVUPS      128(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(DX*1)
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      96(DI), Y2
+	VMOVUPS      160(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(DX*1)
+	VMOVUPS      Y2, 32(AX)(DX*2)
+	VBROADCASTSS 512(R8)(R10*4), Y0
+	VBROADCASTSS 768(R8)(R10*4), Y1
+	VMOVUPS      192(DI), Y2
+	VMOVUPS      256(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(BX*1)
+	VMOVUPS      Y2, (AX)(DX*4)
+	VMOVUPS      224(DI), Y2
+	VMOVUPS      288(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(BX*1)
+	VMOVUPS      Y2, 32(AX)(DX*4)
+	VBROADCASTSS 1024(R8)(R10*4), Y0
+	VBROADCASTSS 1280(R8)(R10*4), Y1
+	VMOVUPS      320(DI), Y2
+	VMOVUPS      384(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(SI*1)
+	VMOVUPS      Y2, (AX)(BX*2)
+	VMOVUPS      352(DI), Y2
+	VMOVUPS      416(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(SI*1)
+	VMOVUPS      Y2, 32(AX)(BX*2)
+	ADDQ         $0x00000240, DI
+	ADDQ         CX, AX
+	INCQ         R10
+	CMPQ         R10, R9
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated3AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·addUnrotated3AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	MOVQ z+24(FP), DI
+	MOVQ in+32(FP), R8
+	MOVQ n+40(FP), R9
+	XORQ R10, R10
+
+edge:
+	VMOVUPS      (DI), Y0
+	VADDPS       (AX), Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(DI), Y0
+	VADDPS       32(AX), Y0, Y0
+	VMOVUPS      Y0, 32(AX)
+	VBROADCASTSS (R8)(R10*4), Y0
+	VBROADCASTSS 256(R8)(R10*4), Y1
+	VMOVUPS      64(DI), Y2
+	VMOVUPS      128(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(DX*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(DX*1)
+	VADDPS       (AX)(DX*2), Y2, Y2
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      96(DI), Y2
+	VMOVUPS      160(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(DX*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(DX*1)
+	VADDPS       32(AX)(DX*2), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(DX*2)
+	VBROADCASTSS 512(R8)(R10*4), Y0
+	VBROADCASTSS 768(R8)(R10*4), Y1
+	VMOVUPS      192(DI), Y2
+	VMOVUPS      256(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(BX*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(BX*1)
+	VADDPS       (AX)(DX*4), Y2, Y2
+	VMOVUPS      Y2, (AX)(DX*4)
+	VMOVUPS      224(DI), Y2
+	VMOVUPS      288(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(BX*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(BX*1)
+	VADDPS       32(AX)(DX*4), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(DX*4)
+	VBROADCASTSS 1024(R8)(R10*4), Y0
+	VBROADCASTSS 1280(R8)(R10*4), Y1
+	VMOVUPS      320(DI), Y2
+	VMOVUPS      384(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(SI*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(SI*1)
+	VADDPS       (AX)(BX*2), Y2, Y2
+	VMOVUPS      Y2, (AX)(BX*2)
+	VMOVUPS      352(DI), Y2
+	VMOVUPS      416(DI), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(SI*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(SI*1)
+	VADDPS       32(AX)(BX*2), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(BX*2)
+	ADDQ         $0x00000240, DI
+	ADDQ         CX, AX
+	INCQ         R10
+	CMPQ         R10, R9
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func unrotate4AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·unrotate4AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	LEAQ (SI)(DX*2), DI
+	MOVQ z+24(FP), R8
+	MOVQ in+32(FP), R9
+	MOVQ n+40(FP), R10
+	XORQ R11, R11
+
+edge:
+	VMOVUPS      (R8), Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(R8), Y0
+	VMOVUPS      Y0, 32(AX)
+	VBROADCASTSS (R9)(R11*4), Y0
+	VBROADCASTSS 256(R9)(R11*4), Y1
+	VMOVUPS      64(R8), Y2
+	VMOVUPS      128(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(DX*1)
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      96(R8), Y2
+	VMOVUPS      160(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(DX*1)
+	VMOVUPS      Y2, 32(AX)(DX*2)
+	VBROADCASTSS 512(R9)(R11*4), Y0
+	VBROADCASTSS 768(R9)(R11*4), Y1
+	VMOVUPS      192(R8), Y2
+	VMOVUPS      256(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(BX*1)
+	VMOVUPS      Y2, (AX)(DX*4)
+	VMOVUPS      224(R8), Y2
+	VMOVUPS      288(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(BX*1)
+	VMOVUPS      Y2, 32(AX)(DX*4)
+	VBROADCASTSS 1024(R9)(R11*4), Y0
+	VBROADCASTSS 1280(R9)(R11*4), Y1
+	VMOVUPS      320(R8), Y2
+	VMOVUPS      384(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(SI*1)
+	VMOVUPS      Y2, (AX)(BX*2)
+	VMOVUPS      352(R8), Y2
+	VMOVUPS      416(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(SI*1)
+	VMOVUPS      Y2, 32(AX)(BX*2)
+	VBROADCASTSS 1536(R9)(R11*4), Y0
+	VBROADCASTSS 1792(R9)(R11*4), Y1
+	VMOVUPS      448(R8), Y2
+	VMOVUPS      512(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, (AX)(DI*1)
+	VMOVUPS      Y2, (AX)(DX*8)
+	VMOVUPS      480(R8), Y2
+	VMOVUPS      544(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VMOVUPS      Y4, 32(AX)(DI*1)
+	VMOVUPS      Y2, 32(AX)(DX*8)
+	ADDQ         $0x00000240, R8
+	ADDQ         CX, AX
+	INCQ         R11
+	CMPQ         R11, R10
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated4AVX2(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·addUnrotated4AVX2(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	LEAQ (SI)(DX*2), DI
+	MOVQ z+24(FP), R8
+	MOVQ in+32(FP), R9
+	MOVQ n+40(FP), R10
+	XORQ R11, R11
+
+edge:
+	VMOVUPS      (R8), Y0
+	VADDPS       (AX), Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(R8), Y0
+	VADDPS       32(AX), Y0, Y0
+	VMOVUPS      Y0, 32(AX)
+	VBROADCASTSS (R9)(R11*4), Y0
+	VBROADCASTSS 256(R9)(R11*4), Y1
+	VMOVUPS      64(R8), Y2
+	VMOVUPS      128(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(DX*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(DX*1)
+	VADDPS       (AX)(DX*2), Y2, Y2
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      96(R8), Y2
+	VMOVUPS      160(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(DX*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(DX*1)
+	VADDPS       32(AX)(DX*2), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(DX*2)
+	VBROADCASTSS 512(R9)(R11*4), Y0
+	VBROADCASTSS 768(R9)(R11*4), Y1
+	VMOVUPS      192(R8), Y2
+	VMOVUPS      256(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(BX*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(BX*1)
+	VADDPS       (AX)(DX*4), Y2, Y2
+	VMOVUPS      Y2, (AX)(DX*4)
+	VMOVUPS      224(R8), Y2
+	VMOVUPS      288(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(BX*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(BX*1)
+	VADDPS       32(AX)(DX*4), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(DX*4)
+	VBROADCASTSS 1024(R9)(R11*4), Y0
+	VBROADCASTSS 1280(R9)(R11*4), Y1
+	VMOVUPS      320(R8), Y2
+	VMOVUPS      384(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(SI*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(SI*1)
+	VADDPS       (AX)(BX*2), Y2, Y2
+	VMOVUPS      Y2, (AX)(BX*2)
+	VMOVUPS      352(R8), Y2
+	VMOVUPS      416(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(SI*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(SI*1)
+	VADDPS       32(AX)(BX*2), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(BX*2)
+	VBROADCASTSS 1536(R9)(R11*4), Y0
+	VBROADCASTSS 1792(R9)(R11*4), Y1
+	VMOVUPS      448(R8), Y2
+	VMOVUPS      512(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       (AX)(DI*1), Y4, Y4
+	VMOVUPS      Y4, (AX)(DI*1)
+	VADDPS       (AX)(DX*8), Y2, Y2
+	VMOVUPS      Y2, (AX)(DX*8)
+	VMOVUPS      480(R8), Y2
+	VMOVUPS      544(R8), Y3
+	VMULPS       Y3, Y1, Y4
+	VFMADD231PS  Y2, Y0, Y4
+	VMULPS       Y2, Y1, Y2
+	VFMSUB231PS  Y3, Y0, Y2
+	VADDPS       32(AX)(DI*1), Y4, Y4
+	VMOVUPS      Y4, 32(AX)(DI*1)
+	VADDPS       32(AX)(DX*8), Y2, Y2
+	VMOVUPS      Y2, 32(AX)(DX*8)
+	ADDQ         $0x00000240, R8
+	ADDQ         CX, AX
+	INCQ         R11
+	CMPQ         R11, R10
+	JLT          edge
+	VZEROUPPER
+	RET

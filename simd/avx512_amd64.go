@@ -556,3 +556,346 @@ func dotB2AVX512(u *float32, step int, rowStep int, setStep int, z *float32, coe
 //
 //go:noescape
 func sumLanesAVX512(to *float32, dots *float32, n int)
+
+// correlation12x2AVX512 computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 12 rows i and 2 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation12x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// correlation12x1AVX512 computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 12 rows i and 1 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation12x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// correlation4x2AVX512 computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 4 rows i and 2 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation4x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// correlation4x1AVX512 computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 4 rows i and 1 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation4x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// correlation1x2AVX512 computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 1 rows i and 2 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation1x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// correlation1x1AVX512 computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 1 rows i and 1 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation1x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// exponentiateAVX512 computes x[i] = exp(x[i] - shift) for n numbers, a multiple of 16, and returns their sum.
+//
+//go:noescape
+func exponentiateAVX512(x *float32, n int, shift float32) float32
+
+// scaleAVX512 computes x[i] *= factor for n numbers, a multiple of 16.
+//
+//go:noescape
+func scaleAVX512(x *float32, n int, factor float32)
+
+// maskAVX512 sets gradient[i] to 0 where y[i] ≤ 0, for n numbers, a multiple of 16.
+//
+//go:noescape
+func maskAVX512(gradient *float32, y *float32, n int)
+
+// adamAVX512 is Adam for n numbers, a multiple of 16: other1 and other2 are 1 - beta1 and 1 -
+// beta2, root is 1/Root, and factor the gradient's.
+//
+//go:noescape
+func adamAVX512(w *float32, first *float32, second *float32, gradient *float32, n int, beta1 float32, beta2 float32, other1 float32, other2 float32, rate float32, root float32, epsilon float32, decay float32, penalty float32, factor float32)
+
+// regularGradient1AVX512 replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient1AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient1AVX512 replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient1AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// regularGradient2AVX512 replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient2AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient2AVX512 replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient2AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// regularGradient3AVX512 replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient3AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient3AVX512 replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient3AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// regularGradient4AVX512 replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient4AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient4AVX512 replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient4AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// spreadPQQ1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Scalar, ToScalar, ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadPQQ1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadPQQ2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Scalar, ToScalar, ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadPQQ2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLBM1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift, Both, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLBM1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLBM2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift, Both, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLBM2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLMM1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift, Minus, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLMM1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLMM2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift, Minus, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLMM2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadPQ1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Scalar, ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadPQ1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadPQ2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Scalar, ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadPQ2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLB1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift, Both),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLB1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLB2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift, Both),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLB2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLM1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLM1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLM2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLM2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadP1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Scalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadP1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadP2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Scalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadP2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadQ1AVX512 adds to the rows z of each edge of each vertex, those of the groups (ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadQ1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadQ2AVX512 adds to the rows z of each edge of each vertex, those of the groups (ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadQ2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadL1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadL1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadL2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Lift),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadL2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadM1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadM1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadM2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadM2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadB1AVX512 adds to the rows z of each edge of each vertex, those of the groups (Both),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadB1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadB2AVX512 adds to the rows z of each edge of each vertex, those of the groups (Both),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 2 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadB2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// unrotate0AVX512 is the transpose of rotate0: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate0AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated0AVX512 is the transpose of rotate0: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated0AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate1AVX512 is the transpose of rotate1: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate1AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated1AVX512 is the transpose of rotate1: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated1AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate2AVX512 is the transpose of rotate2: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate2AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated2AVX512 is the transpose of rotate2: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated2AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate3AVX512 is the transpose of rotate3: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate3AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated3AVX512 is the transpose of rotate3: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated3AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate4AVX512 is the transpose of rotate4: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate4AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated4AVX512 is the transpose of rotate4: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated4AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)

@@ -6108,3 +6108,3281 @@ edges:
 	JG         edges
 	VZEROUPPER
 	RET
+
+// func correlation12x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·correlation12x2AVX512(SB), NOSPLIT, $0-64
+	MOVQ c+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ b+32(FP), DX
+	MOVQ aStep+24(FP), BX
+	MOVQ bStep+40(FP), SI
+	MOVQ groups+56(FP), DI
+
+group:
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+	MOVQ   k+48(FP), R10
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+	VXORPS Z16, Z16, Z16
+	VXORPS Z17, Z17, Z17
+	VXORPS Z18, Z18, Z18
+	VXORPS Z19, Z19, Z19
+	VXORPS Z20, Z20, Z20
+	VXORPS Z21, Z21, Z21
+	VXORPS Z22, Z22, Z22
+	VXORPS Z23, Z23, Z23
+
+row:
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      (R9), Z24
+	VMOVUPS      64(R9), Z25
+	VBROADCASTSS (R8), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Z25, Z26, Z1
+	VBROADCASTSS 4(R8), Z26
+	VFMADD231PS  Z24, Z26, Z2
+	VFMADD231PS  Z25, Z26, Z3
+	VBROADCASTSS 8(R8), Z26
+	VFMADD231PS  Z24, Z26, Z4
+	VFMADD231PS  Z25, Z26, Z5
+	VBROADCASTSS 12(R8), Z26
+	VFMADD231PS  Z24, Z26, Z6
+	VFMADD231PS  Z25, Z26, Z7
+	VBROADCASTSS 16(R8), Z26
+	VFMADD231PS  Z24, Z26, Z8
+	VFMADD231PS  Z25, Z26, Z9
+	VBROADCASTSS 20(R8), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Z25, Z26, Z11
+	VBROADCASTSS 24(R8), Z26
+	VFMADD231PS  Z24, Z26, Z12
+	VFMADD231PS  Z25, Z26, Z13
+	VBROADCASTSS 28(R8), Z26
+	VFMADD231PS  Z24, Z26, Z14
+	VFMADD231PS  Z25, Z26, Z15
+	VBROADCASTSS 32(R8), Z26
+	VFMADD231PS  Z24, Z26, Z16
+	VFMADD231PS  Z25, Z26, Z17
+	VBROADCASTSS 36(R8), Z26
+	VFMADD231PS  Z24, Z26, Z18
+	VFMADD231PS  Z25, Z26, Z19
+	VBROADCASTSS 40(R8), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Z25, Z26, Z21
+	VBROADCASTSS 44(R8), Z26
+	VFMADD231PS  Z24, Z26, Z22
+	VFMADD231PS  Z25, Z26, Z23
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          row
+	MOVQ         cStep+8(FP), R8
+	VADDPS       (AX), Z0, Z0
+	VMOVUPS      Z0, (AX)
+	VADDPS       64(AX), Z1, Z1
+	VMOVUPS      Z1, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z2, Z2
+	VMOVUPS      Z2, (AX)
+	VADDPS       64(AX), Z3, Z3
+	VMOVUPS      Z3, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z4, Z4
+	VMOVUPS      Z4, (AX)
+	VADDPS       64(AX), Z5, Z5
+	VMOVUPS      Z5, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z6, Z6
+	VMOVUPS      Z6, (AX)
+	VADDPS       64(AX), Z7, Z7
+	VMOVUPS      Z7, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z8, Z8
+	VMOVUPS      Z8, (AX)
+	VADDPS       64(AX), Z9, Z9
+	VMOVUPS      Z9, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z10, Z10
+	VMOVUPS      Z10, (AX)
+	VADDPS       64(AX), Z11, Z11
+	VMOVUPS      Z11, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z12, Z12
+	VMOVUPS      Z12, (AX)
+	VADDPS       64(AX), Z13, Z13
+	VMOVUPS      Z13, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z14, Z14
+	VMOVUPS      Z14, (AX)
+	VADDPS       64(AX), Z15, Z15
+	VMOVUPS      Z15, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z16, Z16
+	VMOVUPS      Z16, (AX)
+	VADDPS       64(AX), Z17, Z17
+	VMOVUPS      Z17, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z18, Z18
+	VMOVUPS      Z18, (AX)
+	VADDPS       64(AX), Z19, Z19
+	VMOVUPS      Z19, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z20, Z20
+	VMOVUPS      Z20, (AX)
+	VADDPS       64(AX), Z21, Z21
+	VMOVUPS      Z21, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z22, Z22
+	VMOVUPS      Z22, (AX)
+	VADDPS       64(AX), Z23, Z23
+	VMOVUPS      Z23, 64(AX)
+	ADDQ         R8, AX
+	ADDQ         $0x00000030, CX
+	DECQ         DI
+	JNZ          group
+	VZEROUPPER
+	RET
+
+// func correlation12x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·correlation12x1AVX512(SB), NOSPLIT, $0-64
+	MOVQ c+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ b+32(FP), DX
+	MOVQ aStep+24(FP), BX
+	MOVQ bStep+40(FP), SI
+	MOVQ groups+56(FP), DI
+
+group:
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+	MOVQ   k+48(FP), R10
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+
+row:
+	PREFETCHT0       (R8)(BX*8)
+	VMOVUPS          (R9), Z12
+	VFMADD231PS.BCST (R8), Z12, Z0
+	VFMADD231PS.BCST 4(R8), Z12, Z1
+	VFMADD231PS.BCST 8(R8), Z12, Z2
+	VFMADD231PS.BCST 12(R8), Z12, Z3
+	VFMADD231PS.BCST 16(R8), Z12, Z4
+	VFMADD231PS.BCST 20(R8), Z12, Z5
+	VFMADD231PS.BCST 24(R8), Z12, Z6
+	VFMADD231PS.BCST 28(R8), Z12, Z7
+	VFMADD231PS.BCST 32(R8), Z12, Z8
+	VFMADD231PS.BCST 36(R8), Z12, Z9
+	VFMADD231PS.BCST 40(R8), Z12, Z10
+	VFMADD231PS.BCST 44(R8), Z12, Z11
+	ADDQ             BX, R8
+	ADDQ             SI, R9
+	DECQ             R10
+	JNZ              row
+	MOVQ             cStep+8(FP), R8
+	VADDPS           (AX), Z0, Z0
+	VMOVUPS          Z0, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z1, Z1
+	VMOVUPS          Z1, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z2, Z2
+	VMOVUPS          Z2, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z3, Z3
+	VMOVUPS          Z3, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z4, Z4
+	VMOVUPS          Z4, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z5, Z5
+	VMOVUPS          Z5, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z6, Z6
+	VMOVUPS          Z6, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z7, Z7
+	VMOVUPS          Z7, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z8, Z8
+	VMOVUPS          Z8, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z9, Z9
+	VMOVUPS          Z9, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z10, Z10
+	VMOVUPS          Z10, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z11, Z11
+	VMOVUPS          Z11, (AX)
+	ADDQ             R8, AX
+	ADDQ             $0x00000030, CX
+	DECQ             DI
+	JNZ              group
+	VZEROUPPER
+	RET
+
+// func correlation4x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·correlation4x2AVX512(SB), NOSPLIT, $0-64
+	MOVQ c+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ b+32(FP), DX
+	MOVQ aStep+24(FP), BX
+	MOVQ bStep+40(FP), SI
+	MOVQ groups+56(FP), DI
+
+group:
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+	MOVQ   k+48(FP), R10
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+
+row:
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      (R9), Z8
+	VMOVUPS      64(R9), Z9
+	VBROADCASTSS (R8), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS 4(R8), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS 8(R8), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS 12(R8), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          row
+	MOVQ         cStep+8(FP), R8
+	VADDPS       (AX), Z0, Z0
+	VMOVUPS      Z0, (AX)
+	VADDPS       64(AX), Z1, Z1
+	VMOVUPS      Z1, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z2, Z2
+	VMOVUPS      Z2, (AX)
+	VADDPS       64(AX), Z3, Z3
+	VMOVUPS      Z3, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z4, Z4
+	VMOVUPS      Z4, (AX)
+	VADDPS       64(AX), Z5, Z5
+	VMOVUPS      Z5, 64(AX)
+	ADDQ         R8, AX
+	VADDPS       (AX), Z6, Z6
+	VMOVUPS      Z6, (AX)
+	VADDPS       64(AX), Z7, Z7
+	VMOVUPS      Z7, 64(AX)
+	ADDQ         R8, AX
+	ADDQ         $0x00000010, CX
+	DECQ         DI
+	JNZ          group
+	VZEROUPPER
+	RET
+
+// func correlation4x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·correlation4x1AVX512(SB), NOSPLIT, $0-64
+	MOVQ c+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ b+32(FP), DX
+	MOVQ aStep+24(FP), BX
+	MOVQ bStep+40(FP), SI
+	MOVQ groups+56(FP), DI
+
+group:
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+	MOVQ   k+48(FP), R10
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+
+row:
+	PREFETCHT0       (R8)(BX*8)
+	VMOVUPS          (R9), Z4
+	VFMADD231PS.BCST (R8), Z4, Z0
+	VFMADD231PS.BCST 4(R8), Z4, Z1
+	VFMADD231PS.BCST 8(R8), Z4, Z2
+	VFMADD231PS.BCST 12(R8), Z4, Z3
+	ADDQ             BX, R8
+	ADDQ             SI, R9
+	DECQ             R10
+	JNZ              row
+	MOVQ             cStep+8(FP), R8
+	VADDPS           (AX), Z0, Z0
+	VMOVUPS          Z0, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z1, Z1
+	VMOVUPS          Z1, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z2, Z2
+	VMOVUPS          Z2, (AX)
+	ADDQ             R8, AX
+	VADDPS           (AX), Z3, Z3
+	VMOVUPS          Z3, (AX)
+	ADDQ             R8, AX
+	ADDQ             $0x00000010, CX
+	DECQ             DI
+	JNZ              group
+	VZEROUPPER
+	RET
+
+// func correlation1x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·correlation1x2AVX512(SB), NOSPLIT, $0-64
+	MOVQ c+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ b+32(FP), DX
+	MOVQ aStep+24(FP), BX
+	MOVQ bStep+40(FP), SI
+	MOVQ groups+56(FP), DI
+
+group:
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+	MOVQ   k+48(FP), R10
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+
+row:
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      (R9), Z2
+	VMOVUPS      64(R9), Z3
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         BX, R8
+	ADDQ         SI, R9
+	DECQ         R10
+	JNZ          row
+	MOVQ         cStep+8(FP), R8
+	VADDPS       (AX), Z0, Z0
+	VMOVUPS      Z0, (AX)
+	VADDPS       64(AX), Z1, Z1
+	VMOVUPS      Z1, 64(AX)
+	ADDQ         R8, AX
+	ADDQ         $0x00000004, CX
+	DECQ         DI
+	JNZ          group
+	VZEROUPPER
+	RET
+
+// func correlation1x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·correlation1x1AVX512(SB), NOSPLIT, $0-64
+	MOVQ c+0(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ b+32(FP), DX
+	MOVQ aStep+24(FP), BX
+	MOVQ bStep+40(FP), SI
+	MOVQ groups+56(FP), DI
+
+group:
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+	MOVQ   k+48(FP), R10
+	VXORPS Z0, Z0, Z0
+
+row:
+	PREFETCHT0       (R8)(BX*8)
+	VMOVUPS          (R9), Z1
+	VFMADD231PS.BCST (R8), Z1, Z0
+	ADDQ             BX, R8
+	ADDQ             SI, R9
+	DECQ             R10
+	JNZ              row
+	MOVQ             cStep+8(FP), R8
+	VADDPS           (AX), Z0, Z0
+	VMOVUPS          Z0, (AX)
+	ADDQ             R8, AX
+	ADDQ             $0x00000004, CX
+	DECQ             DI
+	JNZ              group
+	VZEROUPPER
+	RET
+
+// func exponentiateAVX512(x *float32, n int, shift float32) float32
+// Requires: AVX, AVX512DQ, AVX512F, SSE
+TEXT ·exponentiateAVX512(SB), NOSPLIT, $0-28
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS shift+16(FP), Z0
+	VBROADCASTSS number3fb8aa3b<>+0(SB), Z1
+	VBROADCASTSS number3f317200<>+0(SB), Z2
+	VBROADCASTSS number35bfbe8e<>+0(SB), Z3
+	VXORPS       Z4, Z4, Z4
+
+loop:
+	VMOVUPS       (AX), Z5
+	VSUBPS        Z0, Z5, Z5
+	VBROADCASTSS  number42b20000<>+0(SB), Z6
+	VMINPS        Z5, Z6, Z5
+	VBROADCASTSS  numberc2d10000<>+0(SB), Z6
+	VMAXPS        Z5, Z6, Z5
+	VBROADCASTSS  number39506967<>+0(SB), Z8
+	VMULPS        Z1, Z5, Z6
+	VRNDSCALEPS   $0x08, Z6, Z6
+	VFNMADD231PS  Z2, Z6, Z5
+	VFNMADD231PS  Z3, Z6, Z5
+	VBROADCASTSS  number3ab743ce<>+0(SB), Z7
+	VFMADD213PS   Z7, Z5, Z8
+	VBROADCASTSS  number3c088908<>+0(SB), Z7
+	VFMADD213PS   Z7, Z5, Z8
+	VBROADCASTSS  number3d2aa9c1<>+0(SB), Z7
+	VFMADD213PS   Z7, Z5, Z8
+	VBROADCASTSS  number3e2aaaaa<>+0(SB), Z7
+	VFMADD213PS   Z7, Z5, Z8
+	VBROADCASTSS  number3f000000<>+0(SB), Z7
+	VFMADD213PS   Z7, Z5, Z8
+	VMULPS        Z5, Z5, Z7
+	VFMADD213PS   Z5, Z7, Z8
+	VBROADCASTSS  number3f800000<>+0(SB), Z5
+	VADDPS        Z5, Z8, Z8
+	VSCALEFPS     Z6, Z8, Z5
+	VMOVUPS       Z5, (AX)
+	VADDPS        Z5, Z4, Z4
+	ADDQ          $0x00000040, AX
+	SUBQ          $0x00000010, CX
+	JNZ           loop
+	VEXTRACTF64X4 $0x01, Z4, Y0
+	VADDPS        Y0, Y4, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VMOVHLPS      X0, X0, X1
+	VADDPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VADDPS        X1, X0, X0
+	MOVSS         X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func scaleAVX512(x *float32, n int, factor float32)
+// Requires: AVX, AVX512F
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS factor+16(FP), Z0
+
+loop:
+	VMULPS  (AX), Z0, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x00000040, AX
+	SUBQ    $0x00000010, CX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func maskAVX512(gradient *float32, y *float32, n int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·maskAVX512(SB), NOSPLIT, $0-24
+	MOVQ   gradient+0(FP), AX
+	MOVQ   y+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VXORPS Z0, Z0, Z0
+
+loop:
+	VMOVUPS   (CX), Z1
+	VMOVUPS   (AX), Z2
+	VCMPPS    $0x06, Z0, Z1, K1
+	VMOVAPS.Z Z2, K1, Z2
+	VMOVUPS   Z2, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	SUBQ      $0x00000010, DX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func adamAVX512(w *float32, first *float32, second *float32, gradient *float32, n int, beta1 float32, beta2 float32, other1 float32, other2 float32, rate float32, root float32, epsilon float32, decay float32, penalty float32, factor float32)
+// Requires: AVX, AVX512F
+TEXT ·adamAVX512(SB), NOSPLIT, $0-80
+	MOVQ w+0(FP), AX
+	MOVQ first+8(FP), CX
+	MOVQ second+16(FP), DX
+	MOVQ gradient+24(FP), BX
+	MOVQ n+32(FP), SI
+
+loop:
+	VMOVUPS      (AX), Z0
+	VBROADCASTSS factor+76(FP), Z1
+	VMULPS       (BX), Z1, Z1
+	VBROADCASTSS penalty+72(FP), Z4
+	VFMADD231PS  Z0, Z4, Z1
+	VBROADCASTSS beta1+40(FP), Z2
+	VMULPS       (CX), Z2, Z2
+	VBROADCASTSS other1+48(FP), Z4
+	VFMADD231PS  Z1, Z4, Z2
+	VMOVUPS      Z2, (CX)
+	VBROADCASTSS beta2+44(FP), Z3
+	VMULPS       (DX), Z3, Z3
+	VMULPS       Z1, Z1, Z1
+	VBROADCASTSS other2+52(FP), Z4
+	VFMADD231PS  Z1, Z4, Z3
+	VMOVUPS      Z3, (DX)
+	VSQRTPS      Z3, Z3
+	VBROADCASTSS root+60(FP), Z4
+	VBROADCASTSS epsilon+64(FP), Z1
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS rate+56(FP), Z4
+	VMULPS       Z4, Z2, Z2
+	VDIVPS       Z1, Z2, Z2
+	VBROADCASTSS decay+68(FP), Z4
+	VFMSUB132PS  Z4, Z2, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x00000010, SI
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func regularGradient1AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·regularGradient1AVX512(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ sampleStep+32(FP), BX
+	MOVQ $0x00000001, SI
+
+part:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	MOVQ   basis+24(FP), DI
+	MOVQ   samples+40(FP), R8
+
+sample:
+	VBROADCASTSS (DI), Z5
+	VMULPS       (CX), Z5, Z4
+	VMULPS       (AX), Z5, Z5
+	VBROADCASTSS (DI)(BX*1), Z6
+	VFMADD231PS  (CX)(DX*1), Z6, Z4
+	VFMADD231PS  (AX)(DX*1), Z6, Z5
+	VBROADCASTSS (DI)(BX*2), Z6
+	VFMADD231PS  (CX)(DX*2), Z6, Z4
+	VFMADD231PS  (AX)(DX*2), Z6, Z5
+	VCMPPS       $0x06, Z0, Z4, K1
+	VMOVAPS.Z    Z5, K1, Z5
+	VBROADCASTSS (DI), Z4
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (DI)(BX*1), Z4
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (DI)(BX*2), Z4
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         $0x00000004, DI
+	DECQ         R8
+	JNZ          sample
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, (AX)(DX*1)
+	VMOVUPS      Z3, (AX)(DX*2)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	DECQ         SI
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func polyGradient1AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·polyGradient1AVX512(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ sampleStep+32(FP), BX
+	MOVQ $0x00000001, SI
+
+part:
+	VMOVUPS      (CX), Z0
+	VMULPS       Z0, Z0, Z0
+	VMOVUPS      (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VSQRTPS      Z0, Z1
+	VBROADCASTSS bound+48(FP), Z2
+	VMULPS       Z2, Z1, Z1
+	VBROADCASTSS scale+52(FP), Z2
+	VDIVPS       Z1, Z2, Z1
+	VXORPS       Z2, Z2, Z2
+	VCMPPS       $0x04, Z2, Z0, K1
+	VMOVAPS.Z    Z1, K1, Z1
+	VXORPS       Z2, Z2, Z2
+	VXORPS       Z3, Z3, Z3
+	VXORPS       Z4, Z4, Z4
+	VXORPS       Z5, Z5, Z5
+	MOVQ         basis+24(FP), DI
+	MOVQ         samples+40(FP), R8
+
+sample:
+	VBROADCASTSS (DI), Z7
+	VMULPS       (CX), Z7, Z6
+	VMULPS       (AX), Z7, Z7
+	VBROADCASTSS (DI)(BX*1), Z8
+	VFMADD231PS  (CX)(DX*1), Z8, Z6
+	VFMADD231PS  (AX)(DX*1), Z8, Z7
+	VBROADCASTSS (DI)(BX*2), Z8
+	VFMADD231PS  (CX)(DX*2), Z8, Z6
+	VFMADD231PS  (AX)(DX*2), Z8, Z7
+	VMULPS       Z1, Z6, Z6
+	VMULPS       Z6, Z6, Z8
+	VBROADCASTSS number401d8000<>+0(SB), Z9
+	VBROADCASTSS numberbfd20000<>+0(SB), Z10
+	VFMADD213PS  Z10, Z8, Z9
+	VBROADCASTSS number3df00000<>+0(SB), Z10
+	VFMADD213PS  Z10, Z8, Z9
+	VFMADD231PS  Z9, Z7, Z2
+	VBROADCASTSS numberbfd20000<>+0(SB), Z9
+	VBROADCASTSS number3fd20000<>+0(SB), Z10
+	VFMADD213PS  Z10, Z8, Z9
+	VBROADCASTSS number3f000000<>+0(SB), Z8
+	VFMADD213PS  Z8, Z6, Z9
+	VMULPS       Z9, Z7, Z7
+	VBROADCASTSS (DI), Z6
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (DI)(BX*1), Z6
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (DI)(BX*2), Z6
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         $0x00000004, DI
+	DECQ         R8
+	JNZ          sample
+	VBROADCASTSS bound+48(FP), Z6
+	VMULPS       Z6, Z2, Z2
+	VMULPS       Z6, Z2, Z2
+	VBROADCASTSS inverse+56(FP), Z6
+	VMULPS       Z6, Z2, Z2
+	VBROADCASTSS number3f000000<>+0(SB), Z6
+	VMULPS       Z6, Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VFMADD231PS  (CX), Z2, Z3
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z3, K1, Z3
+	VFMADD231PS  (CX)(DX*1), Z2, Z4
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z4, K1, Z4
+	VFMADD231PS  (CX)(DX*2), Z2, Z5
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z5, K1, Z5
+	VMOVUPS      Z3, (AX)
+	VMOVUPS      Z4, (AX)(DX*1)
+	VMOVUPS      Z5, (AX)(DX*2)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	DECQ         SI
+	JNZ          part
+	VZEROUPPER
+	RET
+
+DATA number401d8000<>+0(SB)/4, $0x401d8000
+GLOBL number401d8000<>(SB), RODATA|NOPTR, $4
+
+DATA numberbfd20000<>+0(SB)/4, $0xbfd20000
+GLOBL numberbfd20000<>(SB), RODATA|NOPTR, $4
+
+// func regularGradient2AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·regularGradient2AVX512(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ sampleStep+32(FP), SI
+	LEAQ (SI)(SI*2), DI
+	MOVQ $0x00000001, R8
+
+part:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	MOVQ   basis+24(FP), R9
+	MOVQ   samples+40(FP), R10
+
+sample:
+	VBROADCASTSS (R9), Z7
+	VMULPS       (CX), Z7, Z6
+	VMULPS       (AX), Z7, Z7
+	VBROADCASTSS (R9)(SI*1), Z8
+	VFMADD231PS  (CX)(DX*1), Z8, Z6
+	VFMADD231PS  (AX)(DX*1), Z8, Z7
+	VBROADCASTSS (R9)(SI*2), Z8
+	VFMADD231PS  (CX)(DX*2), Z8, Z6
+	VFMADD231PS  (AX)(DX*2), Z8, Z7
+	VBROADCASTSS (R9)(DI*1), Z8
+	VFMADD231PS  (CX)(BX*1), Z8, Z6
+	VFMADD231PS  (AX)(BX*1), Z8, Z7
+	VBROADCASTSS (R9)(SI*4), Z8
+	VFMADD231PS  (CX)(DX*4), Z8, Z6
+	VFMADD231PS  (AX)(DX*4), Z8, Z7
+	VCMPPS       $0x06, Z0, Z6, K1
+	VMOVAPS.Z    Z7, K1, Z7
+	VBROADCASTSS (R9), Z6
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (R9)(SI*1), Z6
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (R9)(SI*2), Z6
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (R9)(DI*1), Z6
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (R9)(SI*4), Z6
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         $0x00000004, R9
+	DECQ         R10
+	JNZ          sample
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, (AX)(DX*1)
+	VMOVUPS      Z3, (AX)(DX*2)
+	VMOVUPS      Z4, (AX)(BX*1)
+	VMOVUPS      Z5, (AX)(DX*4)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	DECQ         R8
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func polyGradient2AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·polyGradient2AVX512(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ sampleStep+32(FP), SI
+	LEAQ (SI)(SI*2), DI
+	MOVQ $0x00000001, R8
+
+part:
+	VMOVUPS      (CX), Z0
+	VMULPS       Z0, Z0, Z0
+	VMOVUPS      (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(BX*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(DX*4), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VSQRTPS      Z0, Z1
+	VBROADCASTSS bound+48(FP), Z2
+	VMULPS       Z2, Z1, Z1
+	VBROADCASTSS scale+52(FP), Z2
+	VDIVPS       Z1, Z2, Z1
+	VXORPS       Z2, Z2, Z2
+	VCMPPS       $0x04, Z2, Z0, K1
+	VMOVAPS.Z    Z1, K1, Z1
+	VXORPS       Z2, Z2, Z2
+	VXORPS       Z3, Z3, Z3
+	VXORPS       Z4, Z4, Z4
+	VXORPS       Z5, Z5, Z5
+	VXORPS       Z6, Z6, Z6
+	VXORPS       Z7, Z7, Z7
+	MOVQ         basis+24(FP), R9
+	MOVQ         samples+40(FP), R10
+
+sample:
+	VBROADCASTSS (R9), Z9
+	VMULPS       (CX), Z9, Z8
+	VMULPS       (AX), Z9, Z9
+	VBROADCASTSS (R9)(SI*1), Z10
+	VFMADD231PS  (CX)(DX*1), Z10, Z8
+	VFMADD231PS  (AX)(DX*1), Z10, Z9
+	VBROADCASTSS (R9)(SI*2), Z10
+	VFMADD231PS  (CX)(DX*2), Z10, Z8
+	VFMADD231PS  (AX)(DX*2), Z10, Z9
+	VBROADCASTSS (R9)(DI*1), Z10
+	VFMADD231PS  (CX)(BX*1), Z10, Z8
+	VFMADD231PS  (AX)(BX*1), Z10, Z9
+	VBROADCASTSS (R9)(SI*4), Z10
+	VFMADD231PS  (CX)(DX*4), Z10, Z8
+	VFMADD231PS  (AX)(DX*4), Z10, Z9
+	VMULPS       Z1, Z8, Z8
+	VMULPS       Z8, Z8, Z10
+	VBROADCASTSS number401d8000<>+0(SB), Z11
+	VBROADCASTSS numberbfd20000<>+0(SB), Z12
+	VFMADD213PS  Z12, Z10, Z11
+	VBROADCASTSS number3df00000<>+0(SB), Z12
+	VFMADD213PS  Z12, Z10, Z11
+	VFMADD231PS  Z11, Z9, Z2
+	VBROADCASTSS numberbfd20000<>+0(SB), Z11
+	VBROADCASTSS number3fd20000<>+0(SB), Z12
+	VFMADD213PS  Z12, Z10, Z11
+	VBROADCASTSS number3f000000<>+0(SB), Z10
+	VFMADD213PS  Z10, Z8, Z11
+	VMULPS       Z11, Z9, Z9
+	VBROADCASTSS (R9), Z8
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (R9)(SI*1), Z8
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (R9)(SI*2), Z8
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (R9)(DI*1), Z8
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9)(SI*4), Z8
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         $0x00000004, R9
+	DECQ         R10
+	JNZ          sample
+	VBROADCASTSS bound+48(FP), Z8
+	VMULPS       Z8, Z2, Z2
+	VMULPS       Z8, Z2, Z2
+	VBROADCASTSS inverse+56(FP), Z8
+	VMULPS       Z8, Z2, Z2
+	VBROADCASTSS number3f000000<>+0(SB), Z8
+	VMULPS       Z8, Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VFMADD231PS  (CX), Z2, Z3
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z3, K1, Z3
+	VFMADD231PS  (CX)(DX*1), Z2, Z4
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z4, K1, Z4
+	VFMADD231PS  (CX)(DX*2), Z2, Z5
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z5, K1, Z5
+	VFMADD231PS  (CX)(BX*1), Z2, Z6
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z6, K1, Z6
+	VFMADD231PS  (CX)(DX*4), Z2, Z7
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z7, K1, Z7
+	VMOVUPS      Z3, (AX)
+	VMOVUPS      Z4, (AX)(DX*1)
+	VMOVUPS      Z5, (AX)(DX*2)
+	VMOVUPS      Z6, (AX)(BX*1)
+	VMOVUPS      Z7, (AX)(DX*4)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	DECQ         R8
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func regularGradient3AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·regularGradient3AVX512(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	MOVQ sampleStep+32(FP), DI
+	LEAQ (DI)(DI*2), R8
+	LEAQ (R8)(DI*2), R9
+	MOVQ $0x00000001, R10
+
+part:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	MOVQ   basis+24(FP), R11
+	MOVQ   samples+40(FP), R12
+
+sample:
+	VBROADCASTSS (R11), Z9
+	VMULPS       (CX), Z9, Z8
+	VMULPS       (AX), Z9, Z9
+	VBROADCASTSS (R11)(DI*1), Z10
+	VFMADD231PS  (CX)(DX*1), Z10, Z8
+	VFMADD231PS  (AX)(DX*1), Z10, Z9
+	VBROADCASTSS (R11)(DI*2), Z10
+	VFMADD231PS  (CX)(DX*2), Z10, Z8
+	VFMADD231PS  (AX)(DX*2), Z10, Z9
+	VBROADCASTSS (R11)(R8*1), Z10
+	VFMADD231PS  (CX)(BX*1), Z10, Z8
+	VFMADD231PS  (AX)(BX*1), Z10, Z9
+	VBROADCASTSS (R11)(DI*4), Z10
+	VFMADD231PS  (CX)(DX*4), Z10, Z8
+	VFMADD231PS  (AX)(DX*4), Z10, Z9
+	VBROADCASTSS (R11)(R9*1), Z10
+	VFMADD231PS  (CX)(SI*1), Z10, Z8
+	VFMADD231PS  (AX)(SI*1), Z10, Z9
+	VBROADCASTSS (R11)(R8*2), Z10
+	VFMADD231PS  (CX)(BX*2), Z10, Z8
+	VFMADD231PS  (AX)(BX*2), Z10, Z9
+	VCMPPS       $0x06, Z0, Z8, K1
+	VMOVAPS.Z    Z9, K1, Z9
+	VBROADCASTSS (R11), Z8
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (R11)(DI*1), Z8
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (R11)(DI*2), Z8
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (R11)(R8*1), Z8
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (R11)(DI*4), Z8
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (R11)(R9*1), Z8
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R11)(R8*2), Z8
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         $0x00000004, R11
+	DECQ         R12
+	JNZ          sample
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, (AX)(DX*1)
+	VMOVUPS      Z3, (AX)(DX*2)
+	VMOVUPS      Z4, (AX)(BX*1)
+	VMOVUPS      Z5, (AX)(DX*4)
+	VMOVUPS      Z6, (AX)(SI*1)
+	VMOVUPS      Z7, (AX)(BX*2)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	DECQ         R10
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func polyGradient3AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·polyGradient3AVX512(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	MOVQ sampleStep+32(FP), DI
+	LEAQ (DI)(DI*2), R8
+	LEAQ (R8)(DI*2), R9
+	MOVQ $0x00000001, R10
+
+part:
+	VMOVUPS      (CX), Z0
+	VMULPS       Z0, Z0, Z0
+	VMOVUPS      (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(BX*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(DX*4), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(SI*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(BX*2), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VSQRTPS      Z0, Z1
+	VBROADCASTSS bound+48(FP), Z2
+	VMULPS       Z2, Z1, Z1
+	VBROADCASTSS scale+52(FP), Z2
+	VDIVPS       Z1, Z2, Z1
+	VXORPS       Z2, Z2, Z2
+	VCMPPS       $0x04, Z2, Z0, K1
+	VMOVAPS.Z    Z1, K1, Z1
+	VXORPS       Z2, Z2, Z2
+	VXORPS       Z3, Z3, Z3
+	VXORPS       Z4, Z4, Z4
+	VXORPS       Z5, Z5, Z5
+	VXORPS       Z6, Z6, Z6
+	VXORPS       Z7, Z7, Z7
+	VXORPS       Z8, Z8, Z8
+	VXORPS       Z9, Z9, Z9
+	MOVQ         basis+24(FP), R11
+	MOVQ         samples+40(FP), R12
+
+sample:
+	VBROADCASTSS (R11), Z11
+	VMULPS       (CX), Z11, Z10
+	VMULPS       (AX), Z11, Z11
+	VBROADCASTSS (R11)(DI*1), Z12
+	VFMADD231PS  (CX)(DX*1), Z12, Z10
+	VFMADD231PS  (AX)(DX*1), Z12, Z11
+	VBROADCASTSS (R11)(DI*2), Z12
+	VFMADD231PS  (CX)(DX*2), Z12, Z10
+	VFMADD231PS  (AX)(DX*2), Z12, Z11
+	VBROADCASTSS (R11)(R8*1), Z12
+	VFMADD231PS  (CX)(BX*1), Z12, Z10
+	VFMADD231PS  (AX)(BX*1), Z12, Z11
+	VBROADCASTSS (R11)(DI*4), Z12
+	VFMADD231PS  (CX)(DX*4), Z12, Z10
+	VFMADD231PS  (AX)(DX*4), Z12, Z11
+	VBROADCASTSS (R11)(R9*1), Z12
+	VFMADD231PS  (CX)(SI*1), Z12, Z10
+	VFMADD231PS  (AX)(SI*1), Z12, Z11
+	VBROADCASTSS (R11)(R8*2), Z12
+	VFMADD231PS  (CX)(BX*2), Z12, Z10
+	VFMADD231PS  (AX)(BX*2), Z12, Z11
+	VMULPS       Z1, Z10, Z10
+	VMULPS       Z10, Z10, Z12
+	VBROADCASTSS number401d8000<>+0(SB), Z13
+	VBROADCASTSS numberbfd20000<>+0(SB), Z14
+	VFMADD213PS  Z14, Z12, Z13
+	VBROADCASTSS number3df00000<>+0(SB), Z14
+	VFMADD213PS  Z14, Z12, Z13
+	VFMADD231PS  Z13, Z11, Z2
+	VBROADCASTSS numberbfd20000<>+0(SB), Z13
+	VBROADCASTSS number3fd20000<>+0(SB), Z14
+	VFMADD213PS  Z14, Z12, Z13
+	VBROADCASTSS number3f000000<>+0(SB), Z12
+	VFMADD213PS  Z12, Z10, Z13
+	VMULPS       Z13, Z11, Z11
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z10, Z11, Z3
+	VBROADCASTSS (R11)(DI*1), Z10
+	VFMADD231PS  Z10, Z11, Z4
+	VBROADCASTSS (R11)(DI*2), Z10
+	VFMADD231PS  Z10, Z11, Z5
+	VBROADCASTSS (R11)(R8*1), Z10
+	VFMADD231PS  Z10, Z11, Z6
+	VBROADCASTSS (R11)(DI*4), Z10
+	VFMADD231PS  Z10, Z11, Z7
+	VBROADCASTSS (R11)(R9*1), Z10
+	VFMADD231PS  Z10, Z11, Z8
+	VBROADCASTSS (R11)(R8*2), Z10
+	VFMADD231PS  Z10, Z11, Z9
+	ADDQ         $0x00000004, R11
+	DECQ         R12
+	JNZ          sample
+	VBROADCASTSS bound+48(FP), Z10
+	VMULPS       Z10, Z2, Z2
+	VMULPS       Z10, Z2, Z2
+	VBROADCASTSS inverse+56(FP), Z10
+	VMULPS       Z10, Z2, Z2
+	VBROADCASTSS number3f000000<>+0(SB), Z10
+	VMULPS       Z10, Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VFMADD231PS  (CX), Z2, Z3
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z3, K1, Z3
+	VFMADD231PS  (CX)(DX*1), Z2, Z4
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z4, K1, Z4
+	VFMADD231PS  (CX)(DX*2), Z2, Z5
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z5, K1, Z5
+	VFMADD231PS  (CX)(BX*1), Z2, Z6
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z6, K1, Z6
+	VFMADD231PS  (CX)(DX*4), Z2, Z7
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z7, K1, Z7
+	VFMADD231PS  (CX)(SI*1), Z2, Z8
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z8, K1, Z8
+	VFMADD231PS  (CX)(BX*2), Z2, Z9
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z9, K1, Z9
+	VMOVUPS      Z3, (AX)
+	VMOVUPS      Z4, (AX)(DX*1)
+	VMOVUPS      Z5, (AX)(DX*2)
+	VMOVUPS      Z6, (AX)(BX*1)
+	VMOVUPS      Z7, (AX)(DX*4)
+	VMOVUPS      Z8, (AX)(SI*1)
+	VMOVUPS      Z9, (AX)(BX*2)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	DECQ         R10
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func regularGradient4AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·regularGradient4AVX512(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	LEAQ (SI)(DX*2), DI
+	MOVQ sampleStep+32(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R9)(R8*2), R10
+	LEAQ (R10)(R8*2), R11
+	MOVQ $0x00000001, R12
+
+part:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	MOVQ   basis+24(FP), R13
+	MOVQ   samples+40(FP), R14
+
+sample:
+	VBROADCASTSS (R13), Z11
+	VMULPS       (CX), Z11, Z10
+	VMULPS       (AX), Z11, Z11
+	VBROADCASTSS (R13)(R8*1), Z12
+	VFMADD231PS  (CX)(DX*1), Z12, Z10
+	VFMADD231PS  (AX)(DX*1), Z12, Z11
+	VBROADCASTSS (R13)(R8*2), Z12
+	VFMADD231PS  (CX)(DX*2), Z12, Z10
+	VFMADD231PS  (AX)(DX*2), Z12, Z11
+	VBROADCASTSS (R13)(R9*1), Z12
+	VFMADD231PS  (CX)(BX*1), Z12, Z10
+	VFMADD231PS  (AX)(BX*1), Z12, Z11
+	VBROADCASTSS (R13)(R8*4), Z12
+	VFMADD231PS  (CX)(DX*4), Z12, Z10
+	VFMADD231PS  (AX)(DX*4), Z12, Z11
+	VBROADCASTSS (R13)(R10*1), Z12
+	VFMADD231PS  (CX)(SI*1), Z12, Z10
+	VFMADD231PS  (AX)(SI*1), Z12, Z11
+	VBROADCASTSS (R13)(R9*2), Z12
+	VFMADD231PS  (CX)(BX*2), Z12, Z10
+	VFMADD231PS  (AX)(BX*2), Z12, Z11
+	VBROADCASTSS (R13)(R11*1), Z12
+	VFMADD231PS  (CX)(DI*1), Z12, Z10
+	VFMADD231PS  (AX)(DI*1), Z12, Z11
+	VBROADCASTSS (R13)(R8*8), Z12
+	VFMADD231PS  (CX)(DX*8), Z12, Z10
+	VFMADD231PS  (AX)(DX*8), Z12, Z11
+	VCMPPS       $0x06, Z0, Z10, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VBROADCASTSS (R13), Z10
+	VFMADD231PS  Z10, Z11, Z1
+	VBROADCASTSS (R13)(R8*1), Z10
+	VFMADD231PS  Z10, Z11, Z2
+	VBROADCASTSS (R13)(R8*2), Z10
+	VFMADD231PS  Z10, Z11, Z3
+	VBROADCASTSS (R13)(R9*1), Z10
+	VFMADD231PS  Z10, Z11, Z4
+	VBROADCASTSS (R13)(R8*4), Z10
+	VFMADD231PS  Z10, Z11, Z5
+	VBROADCASTSS (R13)(R10*1), Z10
+	VFMADD231PS  Z10, Z11, Z6
+	VBROADCASTSS (R13)(R9*2), Z10
+	VFMADD231PS  Z10, Z11, Z7
+	VBROADCASTSS (R13)(R11*1), Z10
+	VFMADD231PS  Z10, Z11, Z8
+	VBROADCASTSS (R13)(R8*8), Z10
+	VFMADD231PS  Z10, Z11, Z9
+	ADDQ         $0x00000004, R13
+	DECQ         R14
+	JNZ          sample
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z2, (AX)(DX*1)
+	VMOVUPS      Z3, (AX)(DX*2)
+	VMOVUPS      Z4, (AX)(BX*1)
+	VMOVUPS      Z5, (AX)(DX*4)
+	VMOVUPS      Z6, (AX)(SI*1)
+	VMOVUPS      Z7, (AX)(BX*2)
+	VMOVUPS      Z8, (AX)(DI*1)
+	VMOVUPS      Z9, (AX)(DX*8)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	DECQ         R12
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func polyGradient4AVX512(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·polyGradient4AVX512(SB), NOSPLIT, $0-60
+	MOVQ gradient+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	LEAQ (SI)(DX*2), DI
+	MOVQ sampleStep+32(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R9)(R8*2), R10
+	LEAQ (R10)(R8*2), R11
+	MOVQ $0x00000001, R12
+
+part:
+	VMOVUPS      (CX), Z0
+	VMULPS       Z0, Z0, Z0
+	VMOVUPS      (CX)(DX*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(DX*2), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(BX*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(DX*4), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(SI*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(BX*2), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(DI*1), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VMOVUPS      (CX)(DX*8), Z1
+	VFMADD231PS  Z1, Z1, Z0
+	VSQRTPS      Z0, Z1
+	VBROADCASTSS bound+48(FP), Z2
+	VMULPS       Z2, Z1, Z1
+	VBROADCASTSS scale+52(FP), Z2
+	VDIVPS       Z1, Z2, Z1
+	VXORPS       Z2, Z2, Z2
+	VCMPPS       $0x04, Z2, Z0, K1
+	VMOVAPS.Z    Z1, K1, Z1
+	VXORPS       Z2, Z2, Z2
+	VXORPS       Z3, Z3, Z3
+	VXORPS       Z4, Z4, Z4
+	VXORPS       Z5, Z5, Z5
+	VXORPS       Z6, Z6, Z6
+	VXORPS       Z7, Z7, Z7
+	VXORPS       Z8, Z8, Z8
+	VXORPS       Z9, Z9, Z9
+	VXORPS       Z10, Z10, Z10
+	VXORPS       Z11, Z11, Z11
+	MOVQ         basis+24(FP), R13
+	MOVQ         samples+40(FP), R14
+
+sample:
+	VBROADCASTSS (R13), Z13
+	VMULPS       (CX), Z13, Z12
+	VMULPS       (AX), Z13, Z13
+	VBROADCASTSS (R13)(R8*1), Z14
+	VFMADD231PS  (CX)(DX*1), Z14, Z12
+	VFMADD231PS  (AX)(DX*1), Z14, Z13
+	VBROADCASTSS (R13)(R8*2), Z14
+	VFMADD231PS  (CX)(DX*2), Z14, Z12
+	VFMADD231PS  (AX)(DX*2), Z14, Z13
+	VBROADCASTSS (R13)(R9*1), Z14
+	VFMADD231PS  (CX)(BX*1), Z14, Z12
+	VFMADD231PS  (AX)(BX*1), Z14, Z13
+	VBROADCASTSS (R13)(R8*4), Z14
+	VFMADD231PS  (CX)(DX*4), Z14, Z12
+	VFMADD231PS  (AX)(DX*4), Z14, Z13
+	VBROADCASTSS (R13)(R10*1), Z14
+	VFMADD231PS  (CX)(SI*1), Z14, Z12
+	VFMADD231PS  (AX)(SI*1), Z14, Z13
+	VBROADCASTSS (R13)(R9*2), Z14
+	VFMADD231PS  (CX)(BX*2), Z14, Z12
+	VFMADD231PS  (AX)(BX*2), Z14, Z13
+	VBROADCASTSS (R13)(R11*1), Z14
+	VFMADD231PS  (CX)(DI*1), Z14, Z12
+	VFMADD231PS  (AX)(DI*1), Z14, Z13
+	VBROADCASTSS (R13)(R8*8), Z14
+	VFMADD231PS  (CX)(DX*8), Z14, Z12
+	VFMADD231PS  (AX)(DX*8), Z14, Z13
+	VMULPS       Z1, Z12, Z12
+	VMULPS       Z12, Z12, Z14
+	VBROADCASTSS number401d8000<>+0(SB), Z15
+	VBROADCASTSS numberbfd20000<>+0(SB), Z16
+	VFMADD213PS  Z16, Z14, Z15
+	VBROADCASTSS number3df00000<>+0(SB), Z16
+	VFMADD213PS  Z16, Z14, Z15
+	VFMADD231PS  Z15, Z13, Z2
+	VBROADCASTSS numberbfd20000<>+0(SB), Z15
+	VBROADCASTSS number3fd20000<>+0(SB), Z16
+	VFMADD213PS  Z16, Z14, Z15
+	VBROADCASTSS number3f000000<>+0(SB), Z14
+	VFMADD213PS  Z14, Z12, Z15
+	VMULPS       Z15, Z13, Z13
+	VBROADCASTSS (R13), Z12
+	VFMADD231PS  Z12, Z13, Z3
+	VBROADCASTSS (R13)(R8*1), Z12
+	VFMADD231PS  Z12, Z13, Z4
+	VBROADCASTSS (R13)(R8*2), Z12
+	VFMADD231PS  Z12, Z13, Z5
+	VBROADCASTSS (R13)(R9*1), Z12
+	VFMADD231PS  Z12, Z13, Z6
+	VBROADCASTSS (R13)(R8*4), Z12
+	VFMADD231PS  Z12, Z13, Z7
+	VBROADCASTSS (R13)(R10*1), Z12
+	VFMADD231PS  Z12, Z13, Z8
+	VBROADCASTSS (R13)(R9*2), Z12
+	VFMADD231PS  Z12, Z13, Z9
+	VBROADCASTSS (R13)(R11*1), Z12
+	VFMADD231PS  Z12, Z13, Z10
+	VBROADCASTSS (R13)(R8*8), Z12
+	VFMADD231PS  Z12, Z13, Z11
+	ADDQ         $0x00000004, R13
+	DECQ         R14
+	JNZ          sample
+	VBROADCASTSS bound+48(FP), Z12
+	VMULPS       Z12, Z2, Z2
+	VMULPS       Z12, Z2, Z2
+	VBROADCASTSS inverse+56(FP), Z12
+	VMULPS       Z12, Z2, Z2
+	VBROADCASTSS number3f000000<>+0(SB), Z12
+	VMULPS       Z12, Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VFMADD231PS  (CX), Z2, Z3
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z3, K1, Z3
+	VFMADD231PS  (CX)(DX*1), Z2, Z4
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z4, K1, Z4
+	VFMADD231PS  (CX)(DX*2), Z2, Z5
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z5, K1, Z5
+	VFMADD231PS  (CX)(BX*1), Z2, Z6
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z6, K1, Z6
+	VFMADD231PS  (CX)(DX*4), Z2, Z7
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z7, K1, Z7
+	VFMADD231PS  (CX)(SI*1), Z2, Z8
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z8, K1, Z8
+	VFMADD231PS  (CX)(BX*2), Z2, Z9
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z9, K1, Z9
+	VFMADD231PS  (CX)(DI*1), Z2, Z10
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z10, K1, Z10
+	VFMADD231PS  (CX)(DX*8), Z2, Z11
+	VXORPS       Z1, Z1, Z1
+	VCMPPS       $0x04, Z1, Z0, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VMOVUPS      Z3, (AX)
+	VMOVUPS      Z4, (AX)(DX*1)
+	VMOVUPS      Z5, (AX)(DX*2)
+	VMOVUPS      Z6, (AX)(BX*1)
+	VMOVUPS      Z7, (AX)(DX*4)
+	VMOVUPS      Z8, (AX)(SI*1)
+	VMOVUPS      Z9, (AX)(BX*2)
+	VMOVUPS      Z10, (AX)(DI*1)
+	VMOVUPS      Z11, (AX)(DX*8)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	DECQ         R12
+	JNZ          part
+	VZEROUPPER
+	RET
+
+// func spreadPQQ1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadPQQ1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z4
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z5
+	VBROADCASTSS (SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z0, Z5
+	VMOVUPS      Z5, (BX)
+	VMOVUPS      64(BX), Z5
+	VMOVUPS      128(BX), Z6
+	VBROADCASTSS (SI)(R10*4), Z7
+	VFMADD231PS  Z7, Z1, Z5
+	VFMADD231PS  Z7, Z2, Z6
+	VMOVUPS      Z5, 64(BX)
+	VMOVUPS      Z6, 128(BX)
+	VMOVUPS      192(BX), Z5
+	VMOVUPS      256(BX), Z6
+	VBROADCASTSS (SI)(R10*4), Z7
+	VFMADD231PS  Z7, Z3, Z5
+	VFMADD231PS  Z7, Z4, Z6
+	VMOVUPS      Z5, 192(BX)
+	VMOVUPS      Z6, 256(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadPQQ2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadPQQ2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z4
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z5
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z6
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z7
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z8
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z9
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z10
+	VBROADCASTSS (SI)(R10*4), Z11
+	VFMADD231PS  Z11, Z0, Z10
+	VBROADCASTSS 2304(SI)(R10*4), Z11
+	VFMADD231PS  Z11, Z5, Z10
+	VMOVUPS      Z10, (BX)
+	VMOVUPS      64(BX), Z10
+	VMOVUPS      128(BX), Z11
+	VBROADCASTSS (SI)(R10*4), Z12
+	VFMADD231PS  Z12, Z1, Z10
+	VFMADD231PS  Z12, Z2, Z11
+	VBROADCASTSS 2304(SI)(R10*4), Z12
+	VFMADD231PS  Z12, Z6, Z10
+	VFMADD231PS  Z12, Z7, Z11
+	VMOVUPS      Z10, 64(BX)
+	VMOVUPS      Z11, 128(BX)
+	VMOVUPS      192(BX), Z10
+	VMOVUPS      256(BX), Z11
+	VBROADCASTSS (SI)(R10*4), Z12
+	VFMADD231PS  Z12, Z3, Z10
+	VFMADD231PS  Z12, Z4, Z11
+	VBROADCASTSS 2304(SI)(R10*4), Z12
+	VFMADD231PS  Z12, Z8, Z10
+	VFMADD231PS  Z12, Z9, Z11
+	VMOVUPS      Z10, 192(BX)
+	VMOVUPS      Z11, 256(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLBM1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadLBM1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z5
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z6
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z7
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z8
+	VBROADCASTSS (SI)(R10*4), Z9
+	VFMADD231PS  Z9, Z0, Z8
+	VBROADCASTSS 256(SI)(R10*4), Z9
+	VFMADD231PS  Z9, Z1, Z8
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      64(BX), Z8
+	VMOVUPS      128(BX), Z9
+	VBROADCASTSS (SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z2, Z8
+	VFMADD231PS  Z10, Z4, Z9
+	VBROADCASTSS 256(SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z3, Z8
+	VFMADD231PS  Z10, Z5, Z9
+	VMOVUPS      Z8, 64(BX)
+	VMOVUPS      Z9, 128(BX)
+	VMOVUPS      192(BX), Z8
+	VMOVUPS      256(BX), Z9
+	VBROADCASTSS (SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z6, Z8
+	VFMADD231PS  Z10, Z7, Z9
+	VBROADCASTSS 256(SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z7, Z8
+	VFNMADD231PS Z10, Z6, Z9
+	VMOVUPS      Z8, 192(BX)
+	VMOVUPS      Z9, 256(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLBM2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadLBM2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z5
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z6
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z7
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z8
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z9
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z10
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z11
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z12
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z13
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z14
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z15
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z16
+	VBROADCASTSS (SI)(R10*4), Z17
+	VFMADD231PS  Z17, Z0, Z16
+	VBROADCASTSS 256(SI)(R10*4), Z17
+	VFMADD231PS  Z17, Z1, Z16
+	VBROADCASTSS 2304(SI)(R10*4), Z17
+	VFMADD231PS  Z17, Z8, Z16
+	VBROADCASTSS 2560(SI)(R10*4), Z17
+	VFMADD231PS  Z17, Z9, Z16
+	VMOVUPS      Z16, (BX)
+	VMOVUPS      64(BX), Z16
+	VMOVUPS      128(BX), Z17
+	VBROADCASTSS (SI)(R10*4), Z18
+	VFMADD231PS  Z18, Z2, Z16
+	VFMADD231PS  Z18, Z4, Z17
+	VBROADCASTSS 256(SI)(R10*4), Z18
+	VFMADD231PS  Z18, Z3, Z16
+	VFMADD231PS  Z18, Z5, Z17
+	VBROADCASTSS 2304(SI)(R10*4), Z18
+	VFMADD231PS  Z18, Z10, Z16
+	VFMADD231PS  Z18, Z12, Z17
+	VBROADCASTSS 2560(SI)(R10*4), Z18
+	VFMADD231PS  Z18, Z11, Z16
+	VFMADD231PS  Z18, Z13, Z17
+	VMOVUPS      Z16, 64(BX)
+	VMOVUPS      Z17, 128(BX)
+	VMOVUPS      192(BX), Z16
+	VMOVUPS      256(BX), Z17
+	VBROADCASTSS (SI)(R10*4), Z18
+	VFMADD231PS  Z18, Z6, Z16
+	VFMADD231PS  Z18, Z7, Z17
+	VBROADCASTSS 256(SI)(R10*4), Z18
+	VFMADD231PS  Z18, Z7, Z16
+	VFNMADD231PS Z18, Z6, Z17
+	VBROADCASTSS 2304(SI)(R10*4), Z18
+	VFMADD231PS  Z18, Z14, Z16
+	VFMADD231PS  Z18, Z15, Z17
+	VBROADCASTSS 2560(SI)(R10*4), Z18
+	VFMADD231PS  Z18, Z15, Z16
+	VFNMADD231PS Z18, Z14, Z17
+	VMOVUPS      Z16, 192(BX)
+	VMOVUPS      Z17, 256(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLMM1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadLMM1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z5
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z6
+	VBROADCASTSS (SI)(R10*4), Z7
+	VFMADD231PS  Z7, Z0, Z6
+	VBROADCASTSS 256(SI)(R10*4), Z7
+	VFMADD231PS  Z7, Z1, Z6
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      64(BX), Z6
+	VMOVUPS      128(BX), Z7
+	VBROADCASTSS (SI)(R10*4), Z8
+	VFMADD231PS  Z8, Z2, Z6
+	VFMADD231PS  Z8, Z3, Z7
+	VBROADCASTSS 256(SI)(R10*4), Z8
+	VFMADD231PS  Z8, Z3, Z6
+	VFNMADD231PS Z8, Z2, Z7
+	VMOVUPS      Z6, 64(BX)
+	VMOVUPS      Z7, 128(BX)
+	VMOVUPS      192(BX), Z6
+	VMOVUPS      256(BX), Z7
+	VBROADCASTSS (SI)(R10*4), Z8
+	VFMADD231PS  Z8, Z4, Z6
+	VFMADD231PS  Z8, Z5, Z7
+	VBROADCASTSS 256(SI)(R10*4), Z8
+	VFMADD231PS  Z8, Z5, Z6
+	VFNMADD231PS Z8, Z4, Z7
+	VMOVUPS      Z6, 192(BX)
+	VMOVUPS      Z7, 256(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLMM2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadLMM2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z5
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z7
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z8
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z9
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z10
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z11
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z12
+	VBROADCASTSS (SI)(R10*4), Z13
+	VFMADD231PS  Z13, Z0, Z12
+	VBROADCASTSS 256(SI)(R10*4), Z13
+	VFMADD231PS  Z13, Z1, Z12
+	VBROADCASTSS 2304(SI)(R10*4), Z13
+	VFMADD231PS  Z13, Z6, Z12
+	VBROADCASTSS 2560(SI)(R10*4), Z13
+	VFMADD231PS  Z13, Z7, Z12
+	VMOVUPS      Z12, (BX)
+	VMOVUPS      64(BX), Z12
+	VMOVUPS      128(BX), Z13
+	VBROADCASTSS (SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z2, Z12
+	VFMADD231PS  Z14, Z3, Z13
+	VBROADCASTSS 256(SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z3, Z12
+	VFNMADD231PS Z14, Z2, Z13
+	VBROADCASTSS 2304(SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z8, Z12
+	VFMADD231PS  Z14, Z9, Z13
+	VBROADCASTSS 2560(SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z9, Z12
+	VFNMADD231PS Z14, Z8, Z13
+	VMOVUPS      Z12, 64(BX)
+	VMOVUPS      Z13, 128(BX)
+	VMOVUPS      192(BX), Z12
+	VMOVUPS      256(BX), Z13
+	VBROADCASTSS (SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z4, Z12
+	VFMADD231PS  Z14, Z5, Z13
+	VBROADCASTSS 256(SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z5, Z12
+	VFNMADD231PS Z14, Z4, Z13
+	VBROADCASTSS 2304(SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z10, Z12
+	VFMADD231PS  Z14, Z11, Z13
+	VBROADCASTSS 2560(SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z11, Z12
+	VFNMADD231PS Z14, Z10, Z13
+	VMOVUPS      Z12, 192(BX)
+	VMOVUPS      Z13, 256(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadPQ1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadPQ1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z3
+	VBROADCASTSS (SI)(R10*4), Z4
+	VFMADD231PS  Z4, Z0, Z3
+	VMOVUPS      Z3, (BX)
+	VMOVUPS      64(BX), Z3
+	VMOVUPS      128(BX), Z4
+	VBROADCASTSS (SI)(R10*4), Z5
+	VFMADD231PS  Z5, Z1, Z3
+	VFMADD231PS  Z5, Z2, Z4
+	VMOVUPS      Z3, 64(BX)
+	VMOVUPS      Z4, 128(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadPQ2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadPQ2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z5
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z6
+	VBROADCASTSS (SI)(R10*4), Z7
+	VFMADD231PS  Z7, Z0, Z6
+	VBROADCASTSS 2304(SI)(R10*4), Z7
+	VFMADD231PS  Z7, Z3, Z6
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      64(BX), Z6
+	VMOVUPS      128(BX), Z7
+	VBROADCASTSS (SI)(R10*4), Z8
+	VFMADD231PS  Z8, Z1, Z6
+	VFMADD231PS  Z8, Z2, Z7
+	VBROADCASTSS 2304(SI)(R10*4), Z8
+	VFMADD231PS  Z8, Z4, Z6
+	VFMADD231PS  Z8, Z5, Z7
+	VMOVUPS      Z6, 64(BX)
+	VMOVUPS      Z7, 128(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLB1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadLB1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z5
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z6
+	VBROADCASTSS (SI)(R10*4), Z7
+	VFMADD231PS  Z7, Z0, Z6
+	VBROADCASTSS 256(SI)(R10*4), Z7
+	VFMADD231PS  Z7, Z1, Z6
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      64(BX), Z6
+	VMOVUPS      128(BX), Z7
+	VBROADCASTSS (SI)(R10*4), Z8
+	VFMADD231PS  Z8, Z2, Z6
+	VFMADD231PS  Z8, Z4, Z7
+	VBROADCASTSS 256(SI)(R10*4), Z8
+	VFMADD231PS  Z8, Z3, Z6
+	VFMADD231PS  Z8, Z5, Z7
+	VMOVUPS      Z6, 64(BX)
+	VMOVUPS      Z7, 128(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLB2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadLB2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z5
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z7
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z8
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z9
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z10
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z11
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z12
+	VBROADCASTSS (SI)(R10*4), Z13
+	VFMADD231PS  Z13, Z0, Z12
+	VBROADCASTSS 256(SI)(R10*4), Z13
+	VFMADD231PS  Z13, Z1, Z12
+	VBROADCASTSS 2304(SI)(R10*4), Z13
+	VFMADD231PS  Z13, Z6, Z12
+	VBROADCASTSS 2560(SI)(R10*4), Z13
+	VFMADD231PS  Z13, Z7, Z12
+	VMOVUPS      Z12, (BX)
+	VMOVUPS      64(BX), Z12
+	VMOVUPS      128(BX), Z13
+	VBROADCASTSS (SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z2, Z12
+	VFMADD231PS  Z14, Z4, Z13
+	VBROADCASTSS 256(SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z3, Z12
+	VFMADD231PS  Z14, Z5, Z13
+	VBROADCASTSS 2304(SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z8, Z12
+	VFMADD231PS  Z14, Z10, Z13
+	VBROADCASTSS 2560(SI)(R10*4), Z14
+	VFMADD231PS  Z14, Z9, Z12
+	VFMADD231PS  Z14, Z11, Z13
+	VMOVUPS      Z12, 64(BX)
+	VMOVUPS      Z13, 128(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLM1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadLM1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z4
+	VBROADCASTSS (SI)(R10*4), Z5
+	VFMADD231PS  Z5, Z0, Z4
+	VBROADCASTSS 256(SI)(R10*4), Z5
+	VFMADD231PS  Z5, Z1, Z4
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      64(BX), Z4
+	VMOVUPS      128(BX), Z5
+	VBROADCASTSS (SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z2, Z4
+	VFMADD231PS  Z6, Z3, Z5
+	VBROADCASTSS 256(SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z3, Z4
+	VFNMADD231PS Z6, Z2, Z5
+	VMOVUPS      Z4, 64(BX)
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadLM2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadLM2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z5
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z6
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z7
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z8
+	VBROADCASTSS (SI)(R10*4), Z9
+	VFMADD231PS  Z9, Z0, Z8
+	VBROADCASTSS 256(SI)(R10*4), Z9
+	VFMADD231PS  Z9, Z1, Z8
+	VBROADCASTSS 2304(SI)(R10*4), Z9
+	VFMADD231PS  Z9, Z4, Z8
+	VBROADCASTSS 2560(SI)(R10*4), Z9
+	VFMADD231PS  Z9, Z5, Z8
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      64(BX), Z8
+	VMOVUPS      128(BX), Z9
+	VBROADCASTSS (SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z2, Z8
+	VFMADD231PS  Z10, Z3, Z9
+	VBROADCASTSS 256(SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z3, Z8
+	VFNMADD231PS Z10, Z2, Z9
+	VBROADCASTSS 2304(SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z6, Z8
+	VFMADD231PS  Z10, Z7, Z9
+	VBROADCASTSS 2560(SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z7, Z8
+	VFNMADD231PS Z10, Z6, Z9
+	VMOVUPS      Z8, 64(BX)
+	VMOVUPS      Z9, 128(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadP1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadP1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), DX
+	MOVQ coefficients+40(FP), BX
+	MOVQ offsets+48(FP), SI
+	MOVQ vertices+64(FP), DI
+	MOVQ base+56(FP), R8
+	MOVQ (SI), R9
+	SUBQ R8, R9
+
+vertex:
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	MOVQ    8(SI), R10
+	SUBQ    R8, R10
+	CMPQ    R9, R10
+	JGE     end
+
+edge:
+	VMOVUPS      (DX), Z1
+	VBROADCASTSS (BX)(R9*4), Z2
+	VFMADD231PS  Z2, Z0, Z1
+	VMOVUPS      Z1, (DX)
+	ADDQ         $0x00000240, DX
+	INCQ         R9
+	CMPQ         R9, R10
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, SI
+	DECQ DI
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadP2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadP2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), DX
+	MOVQ coefficients+40(FP), BX
+	MOVQ offsets+48(FP), SI
+	MOVQ vertices+64(FP), DI
+	MOVQ base+56(FP), R8
+	MOVQ (SI), R9
+	SUBQ R8, R9
+
+vertex:
+	MOVQ    AX, R10
+	VMOVUPS (R10), Z0
+	MOVQ    AX, R10
+	MOVQ    setStep+24(FP), R11
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	MOVQ    8(SI), R10
+	SUBQ    R8, R10
+	CMPQ    R9, R10
+	JGE     end
+
+edge:
+	VMOVUPS      (DX), Z2
+	VBROADCASTSS (BX)(R9*4), Z3
+	VFMADD231PS  Z3, Z0, Z2
+	VBROADCASTSS 2304(BX)(R9*4), Z3
+	VFMADD231PS  Z3, Z1, Z2
+	VMOVUPS      Z2, (DX)
+	ADDQ         $0x00000240, DX
+	INCQ         R9
+	CMPQ         R9, R10
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, SI
+	DECQ DI
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadQ1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadQ1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z2
+	VMOVUPS      64(BX), Z3
+	VBROADCASTSS (SI)(R10*4), Z4
+	VFMADD231PS  Z4, Z0, Z2
+	VFMADD231PS  Z4, Z1, Z3
+	VMOVUPS      Z2, (BX)
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadQ2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadQ2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z4
+	VMOVUPS      64(BX), Z5
+	VBROADCASTSS (SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z0, Z4
+	VFMADD231PS  Z6, Z1, Z5
+	VBROADCASTSS 2304(SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z2, Z4
+	VFMADD231PS  Z6, Z3, Z5
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadL1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadL1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z2
+	VBROADCASTSS (SI)(R10*4), Z3
+	VFMADD231PS  Z3, Z0, Z2
+	VBROADCASTSS 256(SI)(R10*4), Z3
+	VFMADD231PS  Z3, Z1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadL2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadL2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z4
+	VBROADCASTSS (SI)(R10*4), Z5
+	VFMADD231PS  Z5, Z0, Z4
+	VBROADCASTSS 256(SI)(R10*4), Z5
+	VFMADD231PS  Z5, Z1, Z4
+	VBROADCASTSS 2304(SI)(R10*4), Z5
+	VFMADD231PS  Z5, Z2, Z4
+	VBROADCASTSS 2560(SI)(R10*4), Z5
+	VFMADD231PS  Z5, Z3, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadM1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadM1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z2
+	VMOVUPS      64(BX), Z3
+	VBROADCASTSS (SI)(R10*4), Z4
+	VFMADD231PS  Z4, Z0, Z2
+	VFMADD231PS  Z4, Z1, Z3
+	VBROADCASTSS 256(SI)(R10*4), Z4
+	VFMADD231PS  Z4, Z1, Z2
+	VFNMADD231PS Z4, Z0, Z3
+	VMOVUPS      Z2, (BX)
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadM2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadM2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z4
+	VMOVUPS      64(BX), Z5
+	VBROADCASTSS (SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z0, Z4
+	VFMADD231PS  Z6, Z1, Z5
+	VBROADCASTSS 256(SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z1, Z4
+	VFNMADD231PS Z6, Z0, Z5
+	VBROADCASTSS 2304(SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z2, Z4
+	VFMADD231PS  Z6, Z3, Z5
+	VBROADCASTSS 2560(SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z3, Z4
+	VFNMADD231PS Z6, Z2, Z5
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadB1AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadB1AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z4
+	VMOVUPS      64(BX), Z5
+	VBROADCASTSS (SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z0, Z4
+	VFMADD231PS  Z6, Z2, Z5
+	VBROADCASTSS 256(SI)(R10*4), Z6
+	VFMADD231PS  Z6, Z1, Z4
+	VFMADD231PS  Z6, Z3, Z5
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func spreadB2AVX512(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+// Requires: AVX, AVX512F
+TEXT ·spreadB2AVX512(SB), NOSPLIT, $0-72
+	MOVQ m+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+32(FP), BX
+	MOVQ coefficients+40(FP), SI
+	MOVQ offsets+48(FP), DI
+	MOVQ vertices+64(FP), R8
+	MOVQ base+56(FP), R9
+	MOVQ (DI), R10
+	SUBQ R9, R10
+
+vertex:
+	MOVQ    AX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z1
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z2
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z3
+	MOVQ    AX, R11
+	MOVQ    setStep+24(FP), R12
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z5
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z6
+	ADDQ    DX, R11
+	VMOVUPS (R11), Z7
+	MOVQ    8(DI), R11
+	SUBQ    R9, R11
+	CMPQ    R10, R11
+	JGE     end
+
+edge:
+	VMOVUPS      (BX), Z8
+	VMOVUPS      64(BX), Z9
+	VBROADCASTSS (SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z0, Z8
+	VFMADD231PS  Z10, Z2, Z9
+	VBROADCASTSS 256(SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z1, Z8
+	VFMADD231PS  Z10, Z3, Z9
+	VBROADCASTSS 2304(SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z4, Z8
+	VFMADD231PS  Z10, Z6, Z9
+	VBROADCASTSS 2560(SI)(R10*4), Z10
+	VFMADD231PS  Z10, Z5, Z8
+	VFMADD231PS  Z10, Z7, Z9
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         $0x00000240, BX
+	INCQ         R10
+	CMPQ         R10, R11
+	JLT          edge
+
+end:
+	ADDQ CX, AX
+	ADDQ $0x00000008, DI
+	DECQ R8
+	JNZ  vertex
+	VZEROUPPER
+	RET
+
+// func unrotate0AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·unrotate0AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+24(FP), DX
+	MOVQ in+32(FP), BX
+	MOVQ n+40(FP), BX
+	XORQ SI, SI
+
+edge:
+	VMOVUPS (DX), Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x00000240, DX
+	ADDQ    CX, AX
+	INCQ    SI
+	CMPQ    SI, BX
+	JLT     edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated0AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·addUnrotated0AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+24(FP), DX
+	MOVQ in+32(FP), BX
+	MOVQ n+40(FP), BX
+	XORQ SI, SI
+
+edge:
+	VMOVUPS (DX), Z0
+	VADDPS  (AX), Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x00000240, DX
+	ADDQ    CX, AX
+	INCQ    SI
+	CMPQ    SI, BX
+	JLT     edge
+	VZEROUPPER
+	RET
+
+// func unrotate1AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·unrotate1AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+24(FP), BX
+	MOVQ in+32(FP), SI
+	MOVQ n+40(FP), DI
+	XORQ R8, R8
+
+edge:
+	VMOVUPS      (BX), Z0
+	VMOVUPS      Z0, (AX)
+	VBROADCASTSS (SI)(R8*4), Z0
+	VBROADCASTSS 256(SI)(R8*4), Z1
+	VMOVUPS      64(BX), Z2
+	VMOVUPS      128(BX), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(DX*1)
+	VMOVUPS      Z2, (AX)(DX*2)
+	ADDQ         $0x00000240, BX
+	ADDQ         CX, AX
+	INCQ         R8
+	CMPQ         R8, DI
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated1AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·addUnrotated1AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	MOVQ z+24(FP), BX
+	MOVQ in+32(FP), SI
+	MOVQ n+40(FP), DI
+	XORQ R8, R8
+
+edge:
+	VMOVUPS      (BX), Z0
+	VADDPS       (AX), Z0, Z0
+	VMOVUPS      Z0, (AX)
+	VBROADCASTSS (SI)(R8*4), Z0
+	VBROADCASTSS 256(SI)(R8*4), Z1
+	VMOVUPS      64(BX), Z2
+	VMOVUPS      128(BX), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(DX*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(DX*1)
+	VADDPS       (AX)(DX*2), Z2, Z2
+	VMOVUPS      Z2, (AX)(DX*2)
+	ADDQ         $0x00000240, BX
+	ADDQ         CX, AX
+	INCQ         R8
+	CMPQ         R8, DI
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func unrotate2AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·unrotate2AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ z+24(FP), SI
+	MOVQ in+32(FP), DI
+	MOVQ n+40(FP), R8
+	XORQ R9, R9
+
+edge:
+	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, (AX)
+	VBROADCASTSS (DI)(R9*4), Z0
+	VBROADCASTSS 256(DI)(R9*4), Z1
+	VMOVUPS      64(SI), Z2
+	VMOVUPS      128(SI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(DX*1)
+	VMOVUPS      Z2, (AX)(DX*2)
+	VBROADCASTSS 512(DI)(R9*4), Z0
+	VBROADCASTSS 768(DI)(R9*4), Z1
+	VMOVUPS      192(SI), Z2
+	VMOVUPS      256(SI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(BX*1)
+	VMOVUPS      Z2, (AX)(DX*4)
+	ADDQ         $0x00000240, SI
+	ADDQ         CX, AX
+	INCQ         R9
+	CMPQ         R9, R8
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated2AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·addUnrotated2AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	MOVQ z+24(FP), SI
+	MOVQ in+32(FP), DI
+	MOVQ n+40(FP), R8
+	XORQ R9, R9
+
+edge:
+	VMOVUPS      (SI), Z0
+	VADDPS       (AX), Z0, Z0
+	VMOVUPS      Z0, (AX)
+	VBROADCASTSS (DI)(R9*4), Z0
+	VBROADCASTSS 256(DI)(R9*4), Z1
+	VMOVUPS      64(SI), Z2
+	VMOVUPS      128(SI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(DX*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(DX*1)
+	VADDPS       (AX)(DX*2), Z2, Z2
+	VMOVUPS      Z2, (AX)(DX*2)
+	VBROADCASTSS 512(DI)(R9*4), Z0
+	VBROADCASTSS 768(DI)(R9*4), Z1
+	VMOVUPS      192(SI), Z2
+	VMOVUPS      256(SI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(BX*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(BX*1)
+	VADDPS       (AX)(DX*4), Z2, Z2
+	VMOVUPS      Z2, (AX)(DX*4)
+	ADDQ         $0x00000240, SI
+	ADDQ         CX, AX
+	INCQ         R9
+	CMPQ         R9, R8
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func unrotate3AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·unrotate3AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	MOVQ z+24(FP), DI
+	MOVQ in+32(FP), R8
+	MOVQ n+40(FP), R9
+	XORQ R10, R10
+
+edge:
+	VMOVUPS      (DI), Z0
+	VMOVUPS      Z0, (AX)
+	VBROADCASTSS (R8)(R10*4), Z0
+	VBROADCASTSS 256(R8)(R10*4), Z1
+	VMOVUPS      64(DI), Z2
+	VMOVUPS      128(DI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(DX*1)
+	VMOVUPS      Z2, (AX)(DX*2)
+	VBROADCASTSS 512(R8)(R10*4), Z0
+	VBROADCASTSS 768(R8)(R10*4), Z1
+	VMOVUPS      192(DI), Z2
+	VMOVUPS      256(DI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(BX*1)
+	VMOVUPS      Z2, (AX)(DX*4)
+	VBROADCASTSS 1024(R8)(R10*4), Z0
+	VBROADCASTSS 1280(R8)(R10*4), Z1
+	VMOVUPS      320(DI), Z2
+	VMOVUPS      384(DI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(SI*1)
+	VMOVUPS      Z2, (AX)(BX*2)
+	ADDQ         $0x00000240, DI
+	ADDQ         CX, AX
+	INCQ         R10
+	CMPQ         R10, R9
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated3AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·addUnrotated3AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	MOVQ z+24(FP), DI
+	MOVQ in+32(FP), R8
+	MOVQ n+40(FP), R9
+	XORQ R10, R10
+
+edge:
+	VMOVUPS      (DI), Z0
+	VADDPS       (AX), Z0, Z0
+	VMOVUPS      Z0, (AX)
+	VBROADCASTSS (R8)(R10*4), Z0
+	VBROADCASTSS 256(R8)(R10*4), Z1
+	VMOVUPS      64(DI), Z2
+	VMOVUPS      128(DI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(DX*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(DX*1)
+	VADDPS       (AX)(DX*2), Z2, Z2
+	VMOVUPS      Z2, (AX)(DX*2)
+	VBROADCASTSS 512(R8)(R10*4), Z0
+	VBROADCASTSS 768(R8)(R10*4), Z1
+	VMOVUPS      192(DI), Z2
+	VMOVUPS      256(DI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(BX*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(BX*1)
+	VADDPS       (AX)(DX*4), Z2, Z2
+	VMOVUPS      Z2, (AX)(DX*4)
+	VBROADCASTSS 1024(R8)(R10*4), Z0
+	VBROADCASTSS 1280(R8)(R10*4), Z1
+	VMOVUPS      320(DI), Z2
+	VMOVUPS      384(DI), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(SI*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(SI*1)
+	VADDPS       (AX)(BX*2), Z2, Z2
+	VMOVUPS      Z2, (AX)(BX*2)
+	ADDQ         $0x00000240, DI
+	ADDQ         CX, AX
+	INCQ         R10
+	CMPQ         R10, R9
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func unrotate4AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·unrotate4AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	LEAQ (SI)(DX*2), DI
+	MOVQ z+24(FP), R8
+	MOVQ in+32(FP), R9
+	MOVQ n+40(FP), R10
+	XORQ R11, R11
+
+edge:
+	VMOVUPS      (R8), Z0
+	VMOVUPS      Z0, (AX)
+	VBROADCASTSS (R9)(R11*4), Z0
+	VBROADCASTSS 256(R9)(R11*4), Z1
+	VMOVUPS      64(R8), Z2
+	VMOVUPS      128(R8), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(DX*1)
+	VMOVUPS      Z2, (AX)(DX*2)
+	VBROADCASTSS 512(R9)(R11*4), Z0
+	VBROADCASTSS 768(R9)(R11*4), Z1
+	VMOVUPS      192(R8), Z2
+	VMOVUPS      256(R8), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(BX*1)
+	VMOVUPS      Z2, (AX)(DX*4)
+	VBROADCASTSS 1024(R9)(R11*4), Z0
+	VBROADCASTSS 1280(R9)(R11*4), Z1
+	VMOVUPS      320(R8), Z2
+	VMOVUPS      384(R8), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(SI*1)
+	VMOVUPS      Z2, (AX)(BX*2)
+	VBROADCASTSS 1536(R9)(R11*4), Z0
+	VBROADCASTSS 1792(R9)(R11*4), Z1
+	VMOVUPS      448(R8), Z2
+	VMOVUPS      512(R8), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VMOVUPS      Z4, (AX)(DI*1)
+	VMOVUPS      Z2, (AX)(DX*8)
+	ADDQ         $0x00000240, R8
+	ADDQ         CX, AX
+	INCQ         R11
+	CMPQ         R11, R10
+	JLT          edge
+	VZEROUPPER
+	RET
+
+// func addUnrotated4AVX512(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·addUnrotated4AVX512(SB), NOSPLIT, $0-48
+	MOVQ f+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ rowStep+16(FP), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (BX)(DX*2), SI
+	LEAQ (SI)(DX*2), DI
+	MOVQ z+24(FP), R8
+	MOVQ in+32(FP), R9
+	MOVQ n+40(FP), R10
+	XORQ R11, R11
+
+edge:
+	VMOVUPS      (R8), Z0
+	VADDPS       (AX), Z0, Z0
+	VMOVUPS      Z0, (AX)
+	VBROADCASTSS (R9)(R11*4), Z0
+	VBROADCASTSS 256(R9)(R11*4), Z1
+	VMOVUPS      64(R8), Z2
+	VMOVUPS      128(R8), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(DX*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(DX*1)
+	VADDPS       (AX)(DX*2), Z2, Z2
+	VMOVUPS      Z2, (AX)(DX*2)
+	VBROADCASTSS 512(R9)(R11*4), Z0
+	VBROADCASTSS 768(R9)(R11*4), Z1
+	VMOVUPS      192(R8), Z2
+	VMOVUPS      256(R8), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(BX*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(BX*1)
+	VADDPS       (AX)(DX*4), Z2, Z2
+	VMOVUPS      Z2, (AX)(DX*4)
+	VBROADCASTSS 1024(R9)(R11*4), Z0
+	VBROADCASTSS 1280(R9)(R11*4), Z1
+	VMOVUPS      320(R8), Z2
+	VMOVUPS      384(R8), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(SI*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(SI*1)
+	VADDPS       (AX)(BX*2), Z2, Z2
+	VMOVUPS      Z2, (AX)(BX*2)
+	VBROADCASTSS 1536(R9)(R11*4), Z0
+	VBROADCASTSS 1792(R9)(R11*4), Z1
+	VMOVUPS      448(R8), Z2
+	VMOVUPS      512(R8), Z3
+	VMULPS       Z3, Z1, Z4
+	VFMADD231PS  Z2, Z0, Z4
+	VMULPS       Z2, Z1, Z2
+	VFMSUB231PS  Z3, Z0, Z2
+	VADDPS       (AX)(DI*1), Z4, Z4
+	VMOVUPS      Z4, (AX)(DI*1)
+	VADDPS       (AX)(DX*8), Z2, Z2
+	VMOVUPS      Z2, (AX)(DX*8)
+	ADDQ         $0x00000240, R8
+	ADDQ         CX, AX
+	INCQ         R11
+	CMPQ         R11, R10
+	JLT          edge
+	VZEROUPPER
+	RET

@@ -28,6 +28,7 @@ type pass struct {
 	forms     []Form
 	aggregate []aggregateFunction
 	dot       []dotFunction
+	spread    []spreadFunction
 }
 
 type (
@@ -122,17 +123,23 @@ func (w *edgeScratch) chunks(offsets []int64, body func(c chunk)) {
 	}
 }
 
-// prepare fills in and out, and z where a vertex has no more than 16 channels.
-// order is the highest of the phases e^{imθ}. Where an edge has no direction,
-// all moments but z_0 come out as 0; undirected says whether there is one.
+// prepare is phasesOf, and fills z where a vertex has no more than 16 channels.
 func (r *edgeRun) prepare(c chunk, order int) (undirected bool) {
+	undirected = r.phasesOf(c, order)
+	if r.plan.Channels == Lanes {
+		r.transport(c, 0)
+	}
+	return undirected
+}
+
+// phasesOf fills in and out. order is the highest of the phases e^{imθ}. Where
+// an edge has no direction, all moments but z_0 come out as 0; undirected says
+// whether there is one.
+func (r *edgeRun) phasesOf(c chunk, order int) (undirected bool) {
 	first, last := c.edge(), c.edge()+int64(c.edges())
 	cosTheta, sinTheta := r.rings.CosTheta[first:last], r.rings.SinTheta[first:last]
 	cosG, sinG := r.rings.CosTransport[first:last], r.rings.SinTransport[first:last]
 	r.phases(&r.in[0][0], &r.out[0][0], &cosTheta[0], &sinTheta[0], &cosG[0], &sinG[0], len(cosTheta), max(1, r.plan.In, order))
-	if r.plan.Channels == Lanes {
-		r.transport(c, 0)
-	}
 	for e, x := range cosTheta {
 		if x == 0 && sinTheta[e] == 0 {
 			return true
@@ -322,17 +329,24 @@ func longestRing(offsets []int64) (edges int64) {
 	return edges
 }
 
-// visitUndirected calls body for the moments that remain on an edge without a
-// direction beside z_0: those from an order n ≥ 1 to itself. vertex is within
-// the run, edge within the chunk.
-func visitUndirected(plan *Moments, rings *Rings[float32], heads int, c chunk, body func(m [Lanes]float32, vertex, edge, head, set, at int)) {
-	var groups [MaxOrder]Group
-	own := Moments{In: plan.In, Out: plan.Out, Channels: plan.Channels, Rows: plan.Rows, Groups: groups[:0]}
+// ownMoments is the moments from an order n ≥ 1 to itself, in the rows that
+// they have among all.
+func ownMoments(plan *Moments, groups []Group) Moments {
+	own := Moments{In: plan.In, Out: plan.Out, Channels: plan.Channels, Rows: plan.Rows, Groups: groups}
 	for _, g := range plan.Groups {
 		if g.In == g.Out && g.In > 0 {
 			own.Groups = append(own.Groups, g)
 		}
 	}
+	return own
+}
+
+// visitUndirected calls body for the moments that remain on an edge without a
+// direction beside z_0: those from an order n ≥ 1 to itself. vertex is within
+// the run, edge within the chunk.
+func visitUndirected(plan *Moments, rings *Rings[float32], heads int, c chunk, body func(m [Lanes]float32, vertex, edge, head, set, at int)) {
+	var groups [MaxOrder]Group
+	own := ownMoments(plan, groups[:0])
 	for i := range c.vertices() {
 		for e := c.offsets[i]; e < c.offsets[i+1]; e++ {
 			if rings.CosTheta[e] == 0 && rings.SinTheta[e] == 0 {

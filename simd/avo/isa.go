@@ -64,12 +64,14 @@ func (s isa) broadcast(m Mem) reg.VecVirtual {
 }
 
 // parameter is a broadcast of a float32 parameter.
-func (s isa) parameter(name string) reg.VecVirtual {
+func (s isa) parameter(name string) reg.VecVirtual { return s.broadcast(parameterAddress(name)) }
+
+func parameterAddress(name string) Mem {
 	basic, err := Param(name).Resolve()
 	if err != nil {
 		panic(err)
 	}
-	return s.broadcast(basic.Addr)
+	return basic.Addr
 }
 
 // constant is a broadcast of a constant.

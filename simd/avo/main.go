@@ -44,6 +44,7 @@ func main() {
 	set.exponentials()
 	set.circles()
 	set.edgeKernels()
+	set.backward()
 
 	flag.Set("out", *out)
 	flag.Set("stubs", *stubs)
