@@ -16,12 +16,17 @@ const (
 	headScores = 1 << 22
 	// classChunk is the number of classes whose weights one thread treats.
 	classChunk = 240
+	// classDepth is the number of classes that one product sums over.
+	classDepth = 1 << 10
 )
 
 // headGradient is the backward pass of the dense layers.
 type headGradient[T simd.Float] struct {
 	*denseHead[T]
-	first, second *simd.Panel[T] // transposed
+	first *simd.Panel[T] // transposed
+	// second is transposed, classDepth classes at a time: so many rows of a panel
+	// stay in the second-level cache while the scores pass.
+	second []*simd.Panel[T]
 	// The gradients of the tensors, rows padded to a multiple of simd.Lanes:
 	// [hidden, padded in], [padded hidden], [classes, padded hidden], [padded
 	// classes].
@@ -30,10 +35,22 @@ type headGradient[T simd.Float] struct {
 }
 
 func newHeadGradient[T simd.Float](h *denseHead[T]) *headGradient[T] {
-	return &headGradient[T]{
-		denseHead: h, first: h.first.Transposed(), second: h.second.Transposed(),
+	g := &headGradient[T]{
+		denseHead: h, first: h.first.Transposed(),
 		ofFirst: simd.Aligned[T](h.hidden * h.first.K), ofFirstBias: simd.Aligned[T](h.first.N),
 		ofSecond: simd.Aligned[T](h.classes * h.second.K), ofSecondBias: simd.Aligned[T](h.second.N),
+	}
+	for class := 0; class < h.second.N; class += classDepth {
+		g.second = append(g.second, h.second.TransposedColumns(class, min(class+classDepth, h.second.N)))
+	}
+	return g
+}
+
+// ofHidden computes the gradient with respect to the hidden features of n rows
+// from that with respect to the scores.
+func (h *headGradient[T]) ofHidden(k simd.Kernels[T], to, scores simd.Rows[T], n int) {
+	for i, panel := range h.second {
+		k.Multiply(to, scores.Columns(i*classDepth), panel, n, i > 0)
 	}
 }
 
@@ -48,7 +65,7 @@ func (h *headGradient[T]) clear() {
 // rows is how many rows the scores of which are held at a time, a multiple of
 // headTile.
 func (h *headGradient[T]) rows(vertices int) int {
-	most := max(1, min(vertices, headScores/h.second.K)/headTile)
+	most := max(1, min(vertices+headTile-1, headScores/h.denseHead.second.N)/headTile)
 	return most * headTile
 }
 
@@ -182,7 +199,7 @@ func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], f
 		w := &c.workers[worker]
 		weigh(c.target, w.labels[:rows], w.rowWeights[:rows], first+begin, scale)
 		losses[begin/headTile], hits[begin/headTile] = k.CrossEntropy(scores, w.labels[:], w.rowWeights[:], h.classes, rows)
-		k.Multiply(gradient, scores, h.second, rows, false)
+		h.ofHidden(k, gradient, scores, rows)
 		h.unhideRows(k, gradient, hidden, ofX.From(begin), first+begin, rows)
 		return nil
 	})
@@ -202,7 +219,7 @@ func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], f
 		}
 		at := chunk * classChunk
 		classes := min(classChunk, h.classes-at)
-		scores, width := a.scores.Columns(at), h.second.N
+		scores, width := a.scores.Columns(at), h.denseHead.second.K
 		k.Correlate(simd.Rows[T]{Data: h.ofSecond[at*width:], Stride: width}, scores, a.hidden, classes, width, n)
 		sumColumns(k, h.ofSecondBias[at:at+classes], scores, n)
 		return nil
@@ -211,7 +228,7 @@ func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], f
 
 // classify is segment for a class of the whole mesh.
 func (c *gradientCall[T]) classify(h *headGradient[T], x, ofX simd.Rows[T], scale float64) error {
-	vertices, width := c.input.Graph.Vertices(), h.second.N
+	vertices, width := c.input.Graph.Vertices(), h.denseHead.second.K
 	k := c.kernels
 	hide := func(worker, begin, end int) (simd.Rows[T], error) {
 		hidden := simd.Rows[T]{Data: c.workers[worker].hidden, Stride: width}
@@ -264,7 +281,7 @@ func (h *headGradient[T]) sums() int { return len(h.ofFirst) + len(h.ofFirstBias
 // classifyMean treats the mean of the hidden features and returns the gradient
 // with respect to each vertex's.
 func (c *gradientCall[T]) classifyMean(h *headGradient[T], scale float64) []T {
-	k, width, vertices := c.kernels, h.second.N, c.input.Graph.Vertices()
+	k, width, vertices := c.kernels, h.denseHead.second.K, c.input.Graph.Vertices()
 	mean := simd.Rows[T]{Data: c.workers[0].hidden[:width], Stride: width}
 	meanRow(mean.Data, c.pooled, vertices)
 	w := &c.workers[0]
@@ -273,7 +290,7 @@ func (c *gradientCall[T]) classifyMean(h *headGradient[T], scale float64) []T {
 	c.loss, c.hits = k.CrossEntropy(c.headArrays.scores, w.labels[:], w.rowWeights[:], h.classes, 1)
 	k.Correlate(simd.Rows[T]{Data: h.ofSecond, Stride: width}, c.headArrays.scores, mean, h.classes, width, 1)
 	sumColumns(k, h.ofSecondBias[:h.classes], c.headArrays.scores, 1)
-	k.Multiply(c.headArrays.ofHidden, c.headArrays.scores, h.second, 1, false)
+	h.ofHidden(k, c.headArrays.ofHidden, c.headArrays.scores, 1)
 	row := c.headArrays.ofHidden.Row(0, width)
 	for j := range row {
 		row[j] /= T(vertices)

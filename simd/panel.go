@@ -30,20 +30,22 @@ func (p *Panel[T]) Set(k, j int, value T) { p.Data[p.index(k, j)] = value }
 func (p *Panel[T]) index(k, j int) int { return (j/Lanes*p.K+k)*Lanes + j%Lanes }
 
 // Transposed is the matrix [N, K].
-func (p *Panel[T]) Transposed() *Panel[T] {
-	t := NewPanel[T](p.N, p.K)
-	p.TransposeTo(t)
-	return t
-}
+func (p *Panel[T]) Transposed() *Panel[T] { return p.TransposedColumns(0, p.N) }
 
-// TransposeTo writes the transpose to t, which has its shape.
-func (p *Panel[T]) TransposeTo(t *Panel[T]) {
-	for j := range p.N {
-		from := p.Data[p.index(0, j):]
+// TransposedColumns is the transpose of the columns [first, last), multiples of
+// Lanes.
+func (p *Panel[T]) TransposedColumns(first, last int) *Panel[T] {
+	t := NewPanel[T](last-first, p.K)
+	for strip := first / Lanes; strip < last/Lanes; strip++ {
+		from := p.strip(strip)
 		for k := range p.K {
-			t.Set(j, k, from[k*Lanes])
+			to := t.Data[t.index(strip*Lanes-first, k):]
+			for j, x := range from[k*Lanes:][:Lanes] {
+				to[j*Lanes] = x
+			}
 		}
 	}
+	return t
 }
 
 // Aligned returns n zeros at a multiple of Alignment.
