@@ -62,6 +62,16 @@ func NewModelFrom[T simd.Float](spec Spec, given []Parameter[T]) (*Model[T], err
 	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
+	parameters, err := parametersOf(spec, given)
+	if err != nil {
+		return nil, err
+	}
+	return prepare(spec.clone(), parameters), nil
+}
+
+// parametersOf brings copies of the given tensors, which must be those of the
+// description, in its order.
+func parametersOf[T simd.Float](spec Spec, given []Parameter[T]) (parameters []Parameter[T], err error) {
 	byName := map[string]Parameter[T]{}
 	for _, p := range given {
 		if _, twice := byName[p.Name]; twice {
@@ -69,7 +79,6 @@ func NewModelFrom[T simd.Float](spec Spec, given []Parameter[T]) (*Model[T], err
 		}
 		byName[p.Name] = p
 	}
-	var parameters []Parameter[T]
 	for _, want := range spec.parameters() {
 		p, found := byName[want.name]
 		if !found {
@@ -86,7 +95,7 @@ func NewModelFrom[T simd.Float](spec Spec, given []Parameter[T]) (*Model[T], err
 			return nil, invalidModel(p.Name, "the network has no such tensor")
 		}
 	}
-	return prepare(spec.clone(), parameters), nil
+	return parameters, nil
 }
 
 func checkTensor[T simd.Float](want parameterSpec, p Parameter[T]) error {

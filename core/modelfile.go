@@ -30,12 +30,15 @@ const maximalFile = 8 + maximalHeader + 4*maximalParameters
 
 // Encode returns the model as a file's content. Parameters are stored as
 // float32.
-func (m *Model[T]) Encode() []byte {
+func (m *Model[T]) Encode() []byte { return m.tensorFile(formatName).encode() }
+
+// tensorFile is the model as a file of a format.
+func (m *Model[T]) tensorFile(format string) *tensorFile {
 	spec := m.spec
 	labels := spec.Labels
 	spec.Labels = nil
-	file := tensorFile{metadata: map[string]string{
-		"format": formatName, "format_version": formatVersion, "model": string(spec.JSON()),
+	file := &tensorFile{metadata: map[string]string{
+		"format": format, "format_version": formatVersion, "model": string(spec.JSON()),
 	}}
 	if labels != nil {
 		text, err := json.Marshal(labels)
@@ -45,13 +48,9 @@ func (m *Model[T]) Encode() []byte {
 		file.metadata["labels"] = string(text)
 	}
 	for _, p := range m.parameters {
-		data := make([]float32, len(p.Data))
-		for i, value := range p.Data {
-			data[i] = float32(value)
-		}
-		file.tensors = append(file.tensors, Parameter[float32]{p.Name, p.Shape, data})
+		file.add(p.Name, p.Shape, narrowed(p.Data))
 	}
-	return file.encode()
+	return file
 }
 
 // Admit says whether so many bytes of memory may be taken, before they are. nil
@@ -72,7 +71,7 @@ func Decode[T simd.Float](content []byte, admit Admit) (*Model[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := file.spec()
+	spec, err := file.spec(formatName)
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +89,10 @@ func Decode[T simd.Float](content []byte, admit Admit) (*Model[T], error) {
 	return NewModelFrom(spec, parameters)
 }
 
-// spec reads the description from the metadata.
-func (f *tensorFile) spec() (spec Spec, err error) {
-	if format := f.metadata["format"]; format != formatName {
-		return spec, invalidModel("format", "%q is not a model file of this library", format)
+// spec reads the description from the metadata of a file of a format.
+func (f *tensorFile) spec(want string) (spec Spec, err error) {
+	if format := f.metadata["format"]; format != want {
+		return spec, invalidModel("format", "it is %q, not %q", format, want)
 	}
 	if version := f.metadata["format_version"]; version != formatVersion {
 		return spec, invalidModel("format_version", "%q; this library reads version %s", version, formatVersion)
@@ -156,8 +155,10 @@ func notRegular(operation, path string) error {
 // Save writes the model to a file, which at every moment is the old one or the
 // new one as a whole. A symbolic link is followed, and the permissions of an
 // old file stay.
-func (m *Model[T]) Save(path string) error {
-	if err := writeAtomically(path, m.Encode()); err != nil {
+func (m *Model[T]) Save(path string) error { return saveFile(path, m.Encode()) }
+
+func saveFile(path string, content []byte) error {
+	if err := writeAtomically(path, content); err != nil {
 		return fmt.Errorf("saving %s: %w", path, err)
 	}
 	return nil

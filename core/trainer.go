@@ -40,8 +40,9 @@ type Trainer[T simd.Float] struct {
 
 	training, validation []Example[T]
 
-	state TrainingState
-	best  [][]T // the parameters of the best validation; nil before the first
+	state   TrainingState
+	best    [][]T  // the parameters of the best validation; nil before the first
+	resumed string // the examples that a resumed training had, see examples
 }
 
 // TrainingState is how far a training is.
@@ -104,7 +105,7 @@ func NewTrainer[T simd.Float](r *Runner[T], m *Model[T], spec TrainingSpec) (*Tr
 	if n := len(spec.ClassWeights); n > 0 && n != m.spec.Classes {
 		return nil, invalidArgument("training", "class_weights: %d weights for %d classes", n, m.spec.Classes)
 	}
-	t := &Trainer[T]{runner: r, spec: spec, state: TrainingState{Best: -1}, space: newGradientWorkspace[T](r.budget, r.pool.Threads())}
+	t := &Trainer[T]{runner: r, spec: spec, state: TrainingState{Best: -1, History: []EpochRecord{}}, space: newGradientWorkspace[T](r.budget, r.pool.Threads())}
 	var parameters []Parameter[T]
 	for _, p := range m.parameters {
 		parameters = append(parameters, Parameter[T]{p.Name, p.Shape, slices.Clone(p.Data)})
@@ -238,6 +239,10 @@ func (t *Trainer[T]) check() error {
 	if len(t.training) == 0 || total == 0 {
 		return invalidArgument("labels", "none of the %d meshes to train with has a label that counts", len(t.training))
 	}
+	if t.resumed != "" && t.resumed != t.examples() || t.state.Position > len(t.training) {
+		return invalidArgument("examples", "they are not those that the training began with, or in another order")
+	}
+	t.resumed = ""
 	return nil
 }
 

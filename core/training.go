@@ -38,15 +38,15 @@ type TrainingSpec struct {
 	Beta2         float64   `json:"beta2"`
 	Epsilon       float64   `json:"epsilon"`
 	WeightDecay   float64   `json:"weight_decay"`
-	ClipNorm      float64   `json:"clip_norm"`       // of the whole gradient; 0: none
-	MeshesPerStep int       `json:"meshes_per_step"` // whose gradients are summed
-	Shuffle       bool      `json:"shuffle"`         // the meshes, in every epoch
-	Dropout       *float64  `json:"dropout"`         // none: the model's
+	ClipNorm      float64   `json:"clip_norm"`         // of the whole gradient; 0: none
+	MeshesPerStep int       `json:"meshes_per_step"`   // whose gradients are summed
+	Shuffle       bool      `json:"shuffle"`           // the meshes, in every epoch
+	Dropout       *float64  `json:"dropout,omitempty"` // none: the model's
 	// ClassWeights say how much each class counts; none: all alike.
-	ClassWeights []float64 `json:"class_weights"`
+	ClassWeights []float64 `json:"class_weights,omitempty"`
 	// Frozen are patterns (path.Match) of names of parameters that stay as they
 	// are.
-	Frozen []string `json:"frozen"`
+	Frozen []string `json:"frozen,omitempty"`
 	// Patience is the number of epochs without a better validation after which
 	// the training ends; 0: it goes on.
 	Patience int          `json:"patience"`
