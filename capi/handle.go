@@ -28,10 +28,11 @@ const (
 	kindMesh
 	kindReport
 	kindModel
+	kindTrainer
 )
 
 func (k boxKind) String() string {
-	return map[boxKind]string{kindContext: "context", kindMesh: "mesh", kindReport: "report", kindModel: "model"}[k]
+	return map[boxKind]string{kindContext: "context", kindMesh: "mesh", kindReport: "report", kindModel: "model", kindTrainer: "trainer"}[k]
 }
 
 // newBox allocates a box that holds value.

@@ -50,16 +50,21 @@ func makeModel(context *C.eman_context, out **C.eman_model, message *C.emango_er
 		if err != nil {
 			return err
 		}
-		object := &modelObject{environment: env.retain()}
-		object.model.Store(model)
-		handle, err := newBox(kindModel, object)
-		if err != nil {
-			env.release()
-			return err
-		}
-		publish(unsafe.Pointer(out), handle, kindModel, (*modelObject).free)
-		return nil
+		return handOutModel(env, model, out)
 	})
+}
+
+// handOutModel makes a handle for a model.
+func handOutModel(env *environment, model *core.Model[float32], out **C.eman_model) error {
+	object := &modelObject{environment: env.retain()}
+	object.model.Store(model)
+	handle, err := newBox(kindModel, object)
+	if err != nil {
+		env.release()
+		return err
+	}
+	publish(unsafe.Pointer(out), handle, kindModel, (*modelObject).free)
+	return nil
 }
 
 // onModel opens a model and runs body, reporting faults to its context's log.

@@ -86,6 +86,17 @@ PIN(eman_layer_info, channels, 4);
 PIN(eman_layer_info, order, 8);
 PIN(eman_layer_info, heads, 12);
 PIN(eman_layer_info, name, 16);
+PIN_SIZE(eman_evaluation, 32);
+PIN(eman_evaluation, labels, 8);
+PIN(eman_evaluation, loss, 24);
+PIN_SIZE(eman_step_info, 96);
+PIN(eman_step_info, epoch, 4);
+PIN(eman_step_info, step, 8);
+PIN(eman_step_info, loss, 24);
+PIN(eman_step_info, learning_rate, 48);
+PIN(eman_step_info, epoch_ended, 56);
+PIN(eman_step_info, epoch_loss, 64);
+PIN(eman_step_info, validation_accuracy, 88);
 
 /* ------------------------------------------------------------------ errors */
 
@@ -144,6 +155,7 @@ const char *eman_status_name(eman_status status) {
     NAME(EMAN_E_UNSUPPORTED);
     NAME(EMAN_E_INVALID_MESH);
     NAME(EMAN_E_INVALID_MODEL);
+    NAME(EMAN_E_DIVERGED);
     NAME(EMAN_E_NOMEM);
     NAME(EMAN_E_IO);
     NAME(EMAN_E_CANCELLED);
@@ -285,6 +297,15 @@ int32_t emango_call_progress(uintptr_t progress, uintptr_t user, double fraction
   emango_error *error = find_error();
   set_environment(error->host_environment);
   const int32_t stop = ((eman_progress_function)progress)((void *)user, fraction);
+  error->host_environment = get_environment();
+  set_environment(DEFAULT_ENVIRONMENT);
+  return stop;
+}
+
+int32_t emango_call_step(uintptr_t step, uintptr_t user, const eman_step_info *info) {
+  emango_error *error = find_error();
+  set_environment(error->host_environment);
+  const int32_t stop = ((eman_step_function)step)((void *)user, info);
   error->host_environment = get_environment();
   set_environment(DEFAULT_ENVIRONMENT);
   return stop;
@@ -682,4 +703,87 @@ eman_status eman_model_features(const eman_model *model, const eman_mesh *mesh, 
   NEED(features);
   CALL(emango_model_features((eman_model *)model, (eman_mesh *)mesh, layer, (eman_control *)control,
                              (eman_mutable_view *)features, error));
+}
+
+eman_status eman_model_evaluate(const eman_model *model, const eman_mesh *mesh, const eman_view *labels,
+                                const eman_control *control, eman_evaluation *result,
+                                const eman_mutable_view *confusion) {
+  ENTER();
+  NEED(model);
+  NEED(mesh);
+  NEED(labels);
+  NULLABLE(control);
+  NEED(result);
+  NULLABLE(confusion);
+  CALL(emango_model_evaluate((eman_model *)model, (eman_mesh *)mesh, (eman_view *)labels, (eman_control *)control,
+                             result, (eman_mutable_view *)confusion, error));
+}
+
+/* ------------------------------------------------------------------ training */
+
+eman_status eman_trainer_create(eman_context *context, const eman_model *model, const char *description,
+                                eman_trainer **trainer) {
+  ENTER();
+  NEED(context);
+  NEED(model);
+  NEED(description);
+  NEED(trainer);
+  CALL(emango_trainer_create(context, (eman_model *)model, (char *)description, trainer, error));
+}
+
+eman_status eman_trainer_load(eman_context *context, const char *path, eman_trainer **trainer) {
+  ENTER();
+  NEED(context);
+  NEED(path);
+  NEED(trainer);
+  CALL(emango_trainer_load(context, (char *)path, trainer, error));
+}
+
+void eman_trainer_free(eman_trainer *trainer) { FREE(emango_trainer_free(trainer), trainer); }
+
+eman_status eman_trainer_add_mesh(eman_trainer *trainer, const eman_mesh *mesh, const eman_view *labels,
+                                  const char *name, int32_t validation) {
+  ENTER();
+  NEED(trainer);
+  NEED(mesh);
+  NEED(labels);
+  NULLABLE(name);
+  CALL(emango_trainer_add_mesh(trainer, (eman_mesh *)mesh, (eman_view *)labels, (char *)name, validation, error));
+}
+
+eman_status eman_trainer_run(eman_trainer *trainer, const eman_control *control, eman_step_function step, void *user) {
+  ENTER();
+  NEED(trainer);
+  NULLABLE(control);
+  CALL(emango_trainer_run(trainer, (eman_control *)control, (uintptr_t)step, (uintptr_t)user, error));
+}
+
+eman_status eman_trainer_step(eman_trainer *trainer, const eman_control *control, eman_step_info *info) {
+  ENTER();
+  NEED(trainer);
+  NULLABLE(control);
+  NEED(info);
+  CALL(emango_trainer_step(trainer, (eman_control *)control, info, error));
+}
+
+eman_status eman_trainer_state(eman_trainer *trainer, char *text, int64_t capacity, int64_t *length) {
+  ENTER();
+  NEED(trainer);
+  NULLABLE(text);
+  NEED(length);
+  CALL(emango_trainer_state(trainer, text, capacity, length, error));
+}
+
+eman_status eman_trainer_model(eman_trainer *trainer, int32_t best, eman_model **model) {
+  ENTER();
+  NEED(trainer);
+  NEED(model);
+  CALL(emango_trainer_model(trainer, best, model, error));
+}
+
+eman_status eman_trainer_save(eman_trainer *trainer, const char *path) {
+  ENTER();
+  NEED(trainer);
+  NEED(path);
+  CALL(emango_trainer_save(trainer, (char *)path, error));
 }

@@ -16,6 +16,7 @@ void *emango_allocate(int64_t bytes);
 void emango_release(void *memory);
 void emango_trim_heap(void);
 int32_t emango_call_progress(uintptr_t progress, uintptr_t user, double fraction);
+int32_t emango_call_step(uintptr_t step, uintptr_t user, const eman_step_info *info);
 void emango_call_log(uintptr_t log, uintptr_t user, int32_t level, const char *message);
 
 #endif

@@ -71,6 +71,7 @@ func statusOf(err error) (C.eman_status, string) {
 		{geometry.ErrTooLarge, C.EMAN_E_UNSUPPORTED},
 		{core.ErrInvalidModel, C.EMAN_E_INVALID_MODEL},
 		{core.ErrInvalidArgument, C.EMAN_E_INVALID_ARGUMENT},
+		{core.ErrDiverged, C.EMAN_E_DIVERGED},
 		{memory.ErrOutOfMemory, C.EMAN_E_NOMEM},
 		{parallel.ErrCancelled, C.EMAN_E_CANCELLED},
 	} {

@@ -89,7 +89,7 @@ func ResumeTrainer[T simd.Float](r *Runner[T], content []byte, admit Admit) (*Tr
 	if err != nil {
 		return nil, invalidModel("training", "%v", err)
 	}
-	if err := admit.check(4 * spec.MemoryBytes()); err != nil {
+	if err := admit.check(TrainerMemoryBytes(spec)); err != nil {
 		return nil, err
 	}
 	groups := map[string][]Parameter[T]{}
@@ -115,6 +115,19 @@ func ResumeTrainer[T simd.Float](r *Runner[T], content []byte, admit Admit) (*Tr
 		return nil, invalidModel("training", "%v", err)
 	}
 	return t, t.restore(file, groups)
+}
+
+// LoadTrainer is ResumeTrainer for a file.
+func LoadTrainer[T simd.Float](r *Runner[T], path string, admit Admit) (*Trainer[T], error) {
+	content, err := readRegular(path, admit)
+	if err != nil {
+		return nil, err
+	}
+	t, err := ResumeTrainer(r, content, admit)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
 }
 
 // restore fills in what the file has beside the model.

@@ -13,8 +13,11 @@ func stagesOf(layers int) int { return layers + 2 }
 
 // Rows is the number of rows of a model's results on a mesh of so many
 // vertices: one for each vertex, or one for the mesh.
-func (m *Model[T]) Rows(vertices int) int {
-	if m.spec.Task == TaskClassification {
+func (m *Model[T]) Rows(vertices int) int { return RowsOf(m.spec, vertices) }
+
+// RowsOf is Rows for a description.
+func RowsOf(s Spec, vertices int) int {
+	if s.Task == TaskClassification {
 		return 1
 	}
 	return vertices

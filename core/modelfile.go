@@ -25,8 +25,9 @@ const (
 	formatVersion = "1"
 )
 
-// maximalFile is the size of the largest file that can hold a model.
-const maximalFile = 8 + maximalHeader + 4*maximalParameters
+// maximalFile is the size of the largest file that can hold a model, or a
+// checkpoint with four numbers for each of its parameters.
+const maximalFile = 8 + maximalHeader + 16*maximalParameters
 
 // Encode returns the model as a file's content. Parameters are stored as
 // float32.

@@ -131,6 +131,11 @@ func matchesAny(patterns []string, name string) bool {
 	})
 }
 
+// TrainerMemoryBytes is about how much of Go's memory a training of a network
+// takes: parameters, gradients, both moments, the best parameters and the
+// matrices of the layers and of their transposes.
+func TrainerMemoryBytes(s Spec) int64 { return 4 * s.MemoryBytes() }
+
 // Free gives the trainer's memory back.
 func (t *Trainer[T]) Free() { t.space.free() }
 
@@ -144,11 +149,7 @@ func (t *Trainer[T]) State() *TrainingState { return &t.state }
 // the order in which they were added, also after a resumption.
 func (t *Trainer[T]) Add(e Example[T], validate bool) error {
 	target := t.target(&e)
-	rows := len(e.Labels)
-	if t.model.spec.Task == TaskClassification {
-		rows = 1
-	}
-	if err := target.check(rows, t.model.spec.Classes); err != nil {
+	if err := target.check(RowsOf(t.model.spec, len(e.Labels)), t.model.spec.Classes); err != nil {
 		return named(e.Name, err)
 	}
 	if validate {
@@ -206,6 +207,16 @@ func (t *Trainer[T]) stepsAnEpoch() int64 {
 	return int64((len(t.training) + t.spec.MeshesPerStep - 1) / t.spec.MeshesPerStep)
 }
 
+// Network is the description of the network.
+func (t *Trainer[T]) Network() Spec { return t.model.Spec() }
+
+// Progress is which part of what a run had to do at step first is done, and
+// will be after the next step.
+func (t *Trainer[T]) Progress(first int64) (done, next float64) {
+	total := float64(int64(t.spec.Epochs)*t.stepsAnEpoch() - first)
+	return float64(t.state.Step-first) / total, float64(t.state.Step+1-first) / total
+}
+
 // Run trains until the end, calling step, which may be nil, after every step;
 // an error of its ends the training. Whatever ends it, the training can go on
 // from the last whole step. The control's progress is that of the steps.
@@ -213,10 +224,8 @@ func (t *Trainer[T]) Run(control *parallel.Control, step func(StepRecord) error)
 	if err := t.check(); err != nil {
 		return err
 	}
-	first, total := t.state.Step, int64(t.spec.Epochs)*t.stepsAnEpoch()
-	for !t.Done() {
-		done := float64(t.state.Step-first) / float64(total-first)
-		next := float64(t.state.Step+1-first) / float64(total-first)
+	for first := t.state.Step; !t.Done(); {
+		done, next := t.Progress(first)
 		record, err := t.Step(control.Stage(done, next))
 		if err != nil {
 			return err
@@ -489,37 +498,5 @@ func (t *Trainer[T]) validate(e *Example[T], control *parallel.Control) (sums Ep
 		return sums, err
 	}
 	defer free()
-	return t.runner.Evaluate(t.model, in, t.target(e), control.Stage(0.1, 1))
-}
-
-// Evaluate computes the loss and the accuracy of a model on a mesh.
-func (r *Runner[T]) Evaluate(m *Model[T], in *Input[T], target *Target, control *parallel.Control) (sums EpochSums, err error) {
-	rows := m.Rows(in.Graph.Vertices())
-	if err := target.check(rows, m.spec.Classes); err != nil {
-		return sums, err
-	}
-	sums.Weight, sums.Labels = target.total(), target.counted()
-	if rows == 0 {
-		return sums, nil
-	}
-	h := &m.head
-	block := h.block(h.classes)
-	losses, hits := make([]float64, (rows+block-1)/block), make([]int, (rows+block-1)/block)
-	labels, weights := make([]int32, rows), make([]T, rows)
-	weigh(target, labels, weights, 0, 1)
-	err = r.final(m, in, control, h.classes, func(w *scratch[T], hidden simd.Rows[T], begin, end int) {
-		logits := simd.Rows[T]{Data: w.logits, Stride: h.second.N}
-		for at := begin; at < end; at += h.chunk() {
-			n := min(h.chunk(), end-at)
-			r.kernels.Dense(logits, hidden.From(at-begin), h.second, h.secondBias, n, simd.Identity)
-			loss, hit := r.kernels.CrossEntropy(logits, labels[at:], weights[at:], h.classes, n)
-			losses[begin/block] += loss
-			hits[begin/block] += hit
-		}
-	})
-	for i := range losses {
-		sums.Loss += losses[i]
-		sums.Hits += int64(hits[i])
-	}
-	return sums, err
+	return t.runner.Evaluate(t.model, in, t.target(e), control.Stage(0.1, 1), nil)
 }

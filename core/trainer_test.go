@@ -46,7 +46,9 @@ func TestAResumedTrainingHasTheSameBits(t *testing.T) {
 	for _, change := range []func(*TrainingSpec){
 		nil,
 		func(s *TrainingSpec) { s.MeshesPerStep, s.Schedule, s.ClipNorm = 1, ScheduleOneCycle, 0.5 },
-		func(s *TrainingSpec) { s.Optimizer, s.WeightDecay, s.Schedule, s.WarmUp = OptimizerAdamW, 0.1, ScheduleCosine, 3 },
+		func(s *TrainingSpec) {
+			s.Optimizer, s.WeightDecay, s.Schedule, s.WarmUp = OptimizerAdamW, 0.1, ScheduleCosine, 3
+		},
 	} {
 		whole := taught(t, 1, change)
 		if err := whole.Run(nil, nil); err != nil {

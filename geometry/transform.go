@@ -116,6 +116,20 @@ func (m *Mesh) Transform(s Similarity, control *parallel.Control) (moved *Mesh, 
 	return moved, err
 }
 
+// Diagonal is the length of the diagonal of the mesh's bounding box.
+func (v *View) Diagonal() float64 {
+	if v.VertexCount() == 0 {
+		return 0
+	}
+	low, high := at(v.positions, 0), at(v.positions, 0)
+	for p := range v.VertexCount() {
+		x := at(v.positions, p)
+		low = vec3{min(low.x, x.x), min(low.y, x.y), min(low.z, x.z)}
+		high = vec3{max(high.x, x.x), max(high.y, x.y), max(high.z, x.z)}
+	}
+	return math.Ldexp(high.minus(low).length(), v.exponent)
+}
+
 // Permutation renumbers a mesh: vertex i of the new one is VertexOrder[i] of
 // the old, face i is FaceOrder[i], and starts at the corner CornerShift[i]
 // (0, 1 or 2) of that face, which keeps its orientation. Empty FaceOrder and

@@ -83,6 +83,7 @@ typedef int32_t eman_status;
 /* data */
 #define EMAN_E_INVALID_MESH (-200)  /**< the message names the face or vertex */
 #define EMAN_E_INVALID_MODEL (-201) /**< the message names the field or tensor */
+#define EMAN_E_DIVERGED (-202)      /**< a training's loss or gradient is no finite number */
 /* resources */
 #define EMAN_E_NOMEM (-300) /**< the context's limit or the system's memory is exhausted */
 #define EMAN_E_IO (-301)    /**< a file could not be read or written */
@@ -922,6 +923,191 @@ EMAN_API eman_status eman_model_attention(const eman_model *model, const eman_me
 EMAN_API eman_status eman_model_features(const eman_model *model, const eman_mesh *mesh, int32_t layer,
                                          const eman_control *control,
                                          const eman_mutable_view *features) EMAN_CHECK_RESULT;
+
+/**
+ * How well a model labels a mesh.
+ *
+ * The struct_size must be set by the caller.
+ */
+typedef struct eman_evaluation {
+  uint32_t struct_size;
+  int32_t reserved;  /**< 0 */
+  int64_t labels;    /**< known labels that were compared */
+  int64_t correct;   /**< of these, the model's most probable class */
+  double loss;       /**< the mean negative log-likelihood of the known labels; 0 without any */
+} eman_evaluation;
+
+/**
+ * Compares a model's labels with known ones.
+ *
+ * @param model      the model
+ * @param mesh       the mesh
+ * @param labels     V×1 integers (1×1 for classification); −1 where unknown
+ * @param control    NULL for none
+ * @param result     its struct_size is set; receives the rest
+ * @param confusion  NULL, or receives classes×classes integers, INT64: how many
+ *                   vertices of class (row) were labelled as (column)
+ * @return EMAN_E_INVALID_ARGUMENT naming the label; else as eman_model_predict
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_evaluate(const eman_model *model, const eman_mesh *mesh, const eman_view *labels,
+                                         const eman_control *control, eman_evaluation *result,
+                                         const eman_mutable_view *confusion) EMAN_CHECK_RESULT;
+
+/* ------------------------------------------------------------------ training (§7, app. F) */
+
+/**
+ * A training: a network, what it learns from and how far it is.
+ *
+ * One call at a time: a call waits for a step of another to end.
+ * eman_trainer_add_mesh, _run and _step are refused while _run is in progress.
+ */
+typedef struct eman_trainer eman_trainer;
+
+/** What one step, and the epoch that it ended, came to. */
+typedef struct eman_step_info {
+  uint32_t struct_size;
+  int32_t epoch;             /**< from 1 on */
+  int64_t step;              /**< from 1 on */
+  int64_t steps;             /**< of the whole training */
+  double loss;               /**< mean negative log-likelihood of the labels of the step's meshes */
+  double accuracy;           /**< share of these labels that had the highest probability, in training (with dropout) */
+  double gradient_norm;      /**< before clipping */
+  double learning_rate;      /**< of the step */
+  int32_t epoch_ended;       /**< 1 if the step was the last of its epoch */
+  int32_t validated;         /**< 1 if there are validation meshes */
+  double epoch_loss;         /**< as loss, of the epoch that ended */
+  double epoch_accuracy;     /**< as accuracy, of the epoch that ended */
+  double validation_loss;    /**< on the validation meshes, if validated */
+  double validation_accuracy; /**< on the validation meshes, if validated */
+} eman_step_info;
+
+/**
+ * Called on the thread of eman_trainer_run after every step; non-zero ends the
+ * run. It may call eman_trainer_save, _model and _state.
+ */
+typedef int32_t (*eman_step_function)(void *user, const eman_step_info *info);
+
+/**
+ * Begins a training of a copy of a model.
+ *
+ * The description is a JSON object; what it leaves out has the paper's values:
+ * epochs (100), optimizer ("adam" or "adamw"), learning_rate (0.01), schedule
+ * ("constant", "cosine", "one_cycle"), warm_up (steps), beta1, beta2, epsilon,
+ * weight_decay, clip_norm (0: none), meshes_per_step (1: how many meshes'
+ * gradients are summed), shuffle (true), dropout (the model's), class_weights,
+ * frozen (patterns of parameters' names, as in "blocks.0.*"), patience (epochs
+ * without a better validation until the end; 0: all epochs), augment (object:
+ * rotation, translation, scale), seed.
+ *
+ * @param context      the context whose threads and memory the training uses
+ * @param model        the network to begin with
+ * @param description  NUL-terminated JSON
+ * @param trainer      receives the training
+ * @return EMAN_E_INVALID_ARGUMENT naming the field
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_create(eman_context *context, const eman_model *model, const char *description,
+                                         eman_trainer **trainer) EMAN_CHECK_RESULT;
+
+/**
+ * Reads a training that eman_trainer_save wrote. The same meshes and labels
+ * must be added again, in the same order; it then goes on bit for bit.
+ *
+ * @param context  the context whose threads and memory the training uses
+ * @param path     UTF-8, NUL-terminated
+ * @param trainer  receives the training
+ * @return EMAN_E_IO, or EMAN_E_INVALID_MODEL naming the tensor or field
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_load(eman_context *context, const char *path,
+                                       eman_trainer **trainer) EMAN_CHECK_RESULT;
+
+/** Frees a training. @since ABI 1 */
+EMAN_API void eman_trainer_free(eman_trainer *trainer);
+
+/**
+ * Adds a mesh, as it is now, to learn from or to validate with. Its geometry is
+ * computed once and kept as long as the context's memory suffices.
+ *
+ * @param trainer     the training
+ * @param mesh        the mesh; it may be changed or freed afterwards
+ * @param labels      V×1 integers (1×1 for classification): the class, or −1
+ *                    where it is unknown
+ * @param name        tells the mesh in errors; may be NULL
+ * @param validation  0: to learn from; 1: to validate with after every epoch
+ * @return EMAN_E_INVALID_ARGUMENT naming the label
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_add_mesh(eman_trainer *trainer, const eman_mesh *mesh, const eman_view *labels,
+                                           const char *name, int32_t validation) EMAN_CHECK_RESULT;
+
+/**
+ * Trains until the end. Whatever ends it before, the training can go on from
+ * the last whole step.
+ *
+ * @param trainer  the training
+ * @param control  NULL for none; progress is that of all steps
+ * @param step     called after every step; NULL for none
+ * @param user     passed to step
+ * @return EMAN_E_CANCELLED, also if step ended it; EMAN_E_DIVERGED if a loss or
+ *         gradient is no finite number: the parameters are those before that
+ *         step; EMAN_E_INVALID_ARGUMENT without any label; EMAN_E_NOMEM
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_run(eman_trainer *trainer, const eman_control *control, eman_step_function step,
+                                      void *user) EMAN_CHECK_RESULT;
+
+/**
+ * Makes one step and, after the last of an epoch, validates.
+ *
+ * @param trainer  the training
+ * @param control  NULL for none; progress is that of the step
+ * @param info     its struct_size is set; receives the rest
+ * @return as eman_trainer_run; EMAN_E_INVALID_ARGUMENT after the last step
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_step(eman_trainer *trainer, const eman_control *control,
+                                       eman_step_info *info) EMAN_CHECK_RESULT;
+
+/**
+ * How far a training is, as a JSON object: done, step, epoch (done), best (the
+ * epoch of the best validation, from 0, or −1), history (epochs: epoch, loss,
+ * accuracy, validation_loss, validation_accuracy) and training (its
+ * description).
+ *
+ * @param trainer   the training
+ * @param text      receives the text with its NUL; may be NULL if capacity is 0
+ * @param capacity  size of text in bytes
+ * @param length    receives the size that is needed, with the NUL
+ * @return EMAN_E_BUFFER_TOO_SMALL
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_state(eman_trainer *trainer, char *text, int64_t capacity,
+                                        int64_t *length) EMAN_CHECK_RESULT;
+
+/**
+ * A copy of the network.
+ *
+ * @param trainer  the training
+ * @param best     0: as it is now; 1: of the best validation (the highest
+ *                 accuracy, of equal ones the lowest loss), or as it is now
+ *                 without one
+ * @param model    receives the model
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_model(eman_trainer *trainer, int32_t best, eman_model **model) EMAN_CHECK_RESULT;
+
+/**
+ * Writes the state of a training to a file (safetensors), as eman_model_save
+ * does; the meshes are not in it.
+ *
+ * @param trainer  the training
+ * @param path     UTF-8, NUL-terminated
+ * @return EMAN_E_IO
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_save(eman_trainer *trainer, const char *path) EMAN_CHECK_RESULT;
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,450 @@
+package main
+
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/json"
+	"errors"
+	"sync"
+	"unsafe"
+
+	"libeman/core"
+	"libeman/geometry"
+	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
+)
+
+// trainerObject is a training and the context that it was made with.
+type trainerObject struct {
+	environment *environment
+	mutex       sync.Mutex // held during a step, not while the host is called
+	running     bool       // a run is in progress
+	freed       bool
+	*core.Trainer[float32]
+	lessons []*lesson
+}
+
+// lesson is a mesh that a training learns from, as it was when it was added.
+type lesson struct {
+	mesh  *geometry.Mesh
+	spec  core.Spec
+	graph *core.Graph[float32]     // kept as long as there is memory
+	input *core.MeshInput[float32] // likewise
+	width float64                  // the diagonal of the mesh's bounding box
+}
+
+// Load gives the training what it sees of the mesh.
+func (l *lesson) load(move *core.Motion, control *parallel.Control) (*core.Input[float32], func(), error) {
+	none := func() {}
+	err := l.mesh.Read(func(v *geometry.View) (err error) {
+		if l.graph == nil {
+			l.graph, err = core.NewMeshGraph[float32](v, control)
+		}
+		if err == nil && l.input == nil {
+			l.input, err = core.NewMeshInput(v, l.graph, l.spec, control)
+		}
+		return err
+	})
+	if err != nil || move == nil || l.spec.Features == core.FeaturesRelTan {
+		if err != nil {
+			return nil, none, err
+		}
+		return &l.input.Input, none, nil
+	}
+	s := geometry.Similarity{Rotation: move.Rotation, Scale: move.Scale}
+	for i, x := range move.Translation {
+		s.Translation[i] = x * l.width
+	}
+	moved, err := l.mesh.Transform(s, control)
+	if err != nil {
+		return nil, none, err
+	}
+	defer moved.Close()
+	var input *core.MeshInput[float32]
+	err = moved.Read(func(v *geometry.View) (err error) {
+		input, err = core.NewMeshInput(v, l.graph, l.spec, control)
+		return err
+	})
+	if err != nil {
+		return nil, none, err
+	}
+	return &input.Input, input.Free, nil
+}
+
+// forget gives up what can be computed again, and says whether there was any.
+func (l *lesson) forget() (freed bool) {
+	if l.input != nil {
+		l.input.Free()
+		l.input, freed = nil, true
+	}
+	if l.graph != nil {
+		l.graph.Free()
+		l.graph, freed = nil, true
+	}
+	return freed
+}
+
+func (t *trainerObject) forget() (freed bool) {
+	for _, l := range t.lessons {
+		freed = l.forget() || freed
+	}
+	return freed
+}
+
+func (t *trainerObject) free() {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.freed = true
+	t.forget()
+	for _, l := range t.lessons {
+		l.mesh.Close()
+	}
+	t.Free()
+	t.environment.release()
+}
+
+// step makes one step. Where the memory does not suffice, the geometry of the
+// meshes that was kept makes room.
+func (t *trainerObject) step(control *parallel.Control) (core.StepRecord, error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.freed {
+		return core.StepRecord{}, invalidArgument("trainer: it was freed")
+	}
+	record, err := t.Step(control)
+	if errors.Is(err, memory.ErrOutOfMemory) && t.forget() {
+		record, err = t.Step(control)
+	}
+	return record, err
+}
+
+// onTrainer opens a training and runs body, while nothing else uses it.
+func onTrainer(trainer *C.eman_trainer, message *C.emango_error, body func(t *trainerObject) error) C.eman_status {
+	return withTrainer(trainer, message, func(t *trainerObject) error {
+		t.mutex.Lock()
+		defer t.mutex.Unlock()
+		if t.freed {
+			return invalidArgument("trainer: it was freed")
+		}
+		return body(t)
+	})
+}
+
+// withTrainer opens a training and runs body, reporting faults to its context's
+// log.
+func withTrainer(trainer *C.eman_trainer, message *C.emango_error, body func(t *trainerObject) error) C.eman_status {
+	return guard(message, func() error {
+		t, err := open[*trainerObject](unsafe.Pointer(trainer), kindTrainer)
+		if err != nil {
+			return err
+		}
+		err = recovered(func() error { return body(t) })
+		t.environment.report(err)
+		return err
+	})
+}
+
+// begin marks a training as running; end takes that back.
+func (t *trainerObject) begin() (end func(), err error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.running {
+		return nil, invalidArgument("trainer: a run is in progress")
+	}
+	t.running = true
+	return func() {
+		t.mutex.Lock()
+		defer t.mutex.Unlock()
+		t.running = false
+	}, nil
+}
+
+// makeTrainer builds a training in a context and hands it out.
+func makeTrainer(context *C.eman_context, out **C.eman_trainer, message *C.emango_error, build func(env *environment) (*core.Trainer[float32], error)) C.eman_status {
+	return guard(message, func() error {
+		env, err := open[*environment](unsafe.Pointer(context), kindContext)
+		if err != nil {
+			return err
+		}
+		trainer, err := build(env)
+		if err != nil {
+			return err
+		}
+		object := &trainerObject{environment: env.retain(), Trainer: trainer}
+		handle, err := newBox(kindTrainer, object)
+		if err != nil {
+			object.free()
+			return err
+		}
+		publish(unsafe.Pointer(out), handle, kindTrainer, (*trainerObject).free)
+		return nil
+	})
+}
+
+//export emango_trainer_create
+func emango_trainer_create(context *C.eman_context, model *C.eman_model, description *C.char, trainer **C.eman_trainer, message *C.emango_error) C.eman_status {
+	return makeTrainer(context, trainer, message, func(env *environment) (*core.Trainer[float32], error) {
+		m, err := open[*modelObject](unsafe.Pointer(model), kindModel)
+		if err != nil {
+			return nil, err
+		}
+		text, err := readText("description", description)
+		if err != nil {
+			return nil, err
+		}
+		spec, err := core.ParseTraining([]byte(text))
+		if err != nil {
+			return nil, err
+		}
+		current := m.current()
+		if err := env.admit(core.TrainerMemoryBytes(current.Spec())); err != nil {
+			return nil, err
+		}
+		return core.NewTrainer(env.runner, current, spec)
+	})
+}
+
+//export emango_trainer_load
+func emango_trainer_load(context *C.eman_context, path *C.char, trainer **C.eman_trainer, message *C.emango_error) C.eman_status {
+	return makeTrainer(context, trainer, message, func(env *environment) (*core.Trainer[float32], error) {
+		name, err := readText("path", path)
+		if err != nil {
+			return nil, err
+		}
+		return core.LoadTrainer(env.runner, name, env.admit)
+	})
+}
+
+//export emango_trainer_free
+func emango_trainer_free(trainer *C.eman_trainer) {
+	closeBox(unsafe.Pointer(trainer), kindTrainer, (*trainerObject).free)
+}
+
+//export emango_trainer_add_mesh
+func emango_trainer_add_mesh(trainer *C.eman_trainer, mesh *C.eman_mesh, labels *C.eman_view, name *C.char, validation C.int32_t, message *C.emango_error) C.eman_status {
+	return onTrainer(trainer, message, func(t *trainerObject) error {
+		if t.running {
+			return invalidArgument("trainer: a run is in progress")
+		}
+		if validation != 0 && validation != 1 {
+			return invalidArgument("validation is %d, neither 0 nor 1", validation)
+		}
+		m, err := open[meshObject](unsafe.Pointer(mesh), kindMesh)
+		if err != nil {
+			return err
+		}
+		text := ""
+		if name != nil {
+			if text, err = readLimited("name", name, maxName); err != nil {
+				return err
+			}
+		}
+		spec := t.Network()
+		vertices, _ := m.counts()
+		known, err := readLabels(t.environment, labels, core.RowsOf(spec, vertices))
+		if err != nil {
+			return err
+		}
+		copied, err := m.Transform(geometry.Similarity{Rotation: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, Scale: 1}, nil)
+		if err != nil {
+			return err
+		}
+		l := &lesson{mesh: copied, spec: spec}
+		err = copied.Read(func(v *geometry.View) error {
+			l.width = v.Diagonal()
+			return nil
+		})
+		if err == nil {
+			err = t.Add(core.Example[float32]{Name: text, Load: l.load, Labels: known}, validation == 1)
+		}
+		if err != nil {
+			copied.Close()
+			return err
+		}
+		t.lessons = append(t.lessons, l)
+		return nil
+	})
+}
+
+// readLabels copies the caller's labels.
+func readLabels(env *environment, labels *C.eman_view, rows int) ([]int32, error) {
+	scratch := env.Memory.NewArena("scratch")
+	defer scratch.Free()
+	given, err := loadIntegers(scratch, "labels", labels, rows)
+	if err != nil {
+		return nil, err
+	}
+	known := make([]int32, rows)
+	for i, label := range given {
+		if known[i] = int32(label); int64(known[i]) != label {
+			return nil, invalidArgument("labels: label %d is %d, which is no class", i, label)
+		}
+	}
+	return known, nil
+}
+
+//export emango_trainer_run
+func emango_trainer_run(trainer *C.eman_trainer, control *C.eman_control, step, user C.uintptr_t, message *C.emango_error) C.eman_status {
+	return withTrainer(trainer, message, func(t *trainerObject) error {
+		watch, err := newControl(control)
+		if err != nil {
+			return err
+		}
+		if step != 0 {
+			if _, err := address("step", uintptr(step)); err != nil {
+				return err
+			}
+		}
+		end, err := t.begin()
+		if err != nil {
+			return err
+		}
+		defer end()
+		info := (*C.eman_step_info)(C.emango_allocate(C.sizeof_eman_step_info)) // the host sees C memory only
+		if info == nil {
+			return refuse(C.EMAN_E_NOMEM, "out of memory: no room for a step's results")
+		}
+		defer C.emango_release(unsafe.Pointer(info))
+		for first := t.State().Step; !t.Done(); {
+			done, next := t.Progress(first)
+			record, err := t.step(watch.Stage(done, next))
+			if err != nil {
+				return err
+			}
+			if step == 0 {
+				continue
+			}
+			*info = stepInfo(record)
+			info.struct_size = C.sizeof_eman_step_info
+			if C.emango_call_step(step, user, info) != 0 {
+				return parallel.ErrCancelled
+			}
+		}
+		return nil
+	})
+}
+
+//export emango_trainer_step
+func emango_trainer_step(trainer *C.eman_trainer, control *C.eman_control, info *C.eman_step_info, message *C.emango_error) C.eman_status {
+	return withTrainer(trainer, message, func(t *trainerObject) error {
+		watch, err := newControl(control)
+		if err != nil {
+			return err
+		}
+		if _, err := structSize("info", unsafe.Pointer(info)); err != nil {
+			return err
+		}
+		end, err := t.begin()
+		if err != nil {
+			return err
+		}
+		defer end()
+		if t.Done() {
+			return invalidArgument("trainer: the training is at its end")
+		}
+		record, err := t.step(watch)
+		if err != nil {
+			return err
+		}
+		result := stepInfo(record)
+		return writeStruct("info", info, &result)
+	})
+}
+
+func stepInfo(r core.StepRecord) C.eman_step_info {
+	info := C.eman_step_info{
+		epoch: C.int32_t(r.Epoch), step: C.int64_t(r.Step), steps: C.int64_t(r.Steps),
+		loss: C.double(r.Loss), accuracy: C.double(r.Accuracy),
+		gradient_norm: C.double(r.GradientNorm), learning_rate: C.double(r.LearningRate),
+	}
+	if e := r.Finished; e != nil {
+		info.epoch_ended, info.epoch_loss, info.epoch_accuracy = 1, C.double(e.Loss), C.double(e.Accuracy)
+		if e.ValidationLoss != nil {
+			info.validated, info.validation_loss, info.validation_accuracy = 1, C.double(*e.ValidationLoss), C.double(*e.ValidationAccuracy)
+		}
+	}
+	return info
+}
+
+//export emango_trainer_state
+func emango_trainer_state(trainer *C.eman_trainer, text *C.char, capacity C.int64_t, length *C.int64_t, message *C.emango_error) C.eman_status {
+	return onTrainer(trainer, message, func(t *trainerObject) error {
+		s := t.State()
+		content, err := json.Marshal(struct {
+			Done     bool               `json:"done"`
+			Step     int64              `json:"step"`
+			Epoch    int                `json:"epoch"`
+			Best     int                `json:"best"`
+			History  []core.EpochRecord `json:"history"`
+			Training core.TrainingSpec  `json:"training"`
+		}{t.Done(), s.Step, s.Epoch, s.Best, s.History, t.Spec()})
+		if err != nil {
+			return err
+		}
+		return writeText(content, text, capacity, length)
+	})
+}
+
+//export emango_trainer_model
+func emango_trainer_model(trainer *C.eman_trainer, best C.int32_t, model **C.eman_model, message *C.emango_error) C.eman_status {
+	return onTrainer(trainer, message, func(t *trainerObject) error {
+		if best != 0 && best != 1 {
+			return invalidArgument("best is %d, neither 0 nor 1", best)
+		}
+		if err := t.environment.admit(t.Network().MemoryBytes()); err != nil {
+			return err
+		}
+		if best == 1 {
+			return handOutModel(t.environment, t.BestModel(), model)
+		}
+		return handOutModel(t.environment, t.Model(), model)
+	})
+}
+
+//export emango_trainer_save
+func emango_trainer_save(trainer *C.eman_trainer, path *C.char, message *C.emango_error) C.eman_status {
+	return onTrainer(trainer, message, func(t *trainerObject) error {
+		name, err := readText("path", path)
+		if err != nil {
+			return err
+		}
+		return t.Save(name)
+	})
+}
+
+//export emango_model_evaluate
+func emango_model_evaluate(model *C.eman_model, mesh *C.eman_mesh, labels *C.eman_view, control *C.eman_control, result *C.eman_evaluation, confusion *C.eman_mutable_view, message *C.emango_error) C.eman_status {
+	return infer(model, mesh, control, message, func(i *inference) error {
+		if _, err := structSize("result", unsafe.Pointer(result)); err != nil {
+			return err
+		}
+		known, err := readLabels(i.environment, labels, i.rows())
+		if err != nil {
+			return err
+		}
+		classes := int64(i.classes())
+		var counts []int64
+		var table array
+		if confusion != nil {
+			if table, err = outputArray("confusion", confusion, integers, classes, classes); err != nil {
+				return err
+			}
+			if counts, err = memory.Make[int64](i.scratch, classes*classes); err != nil {
+				return err
+			}
+		}
+		sums, err := i.environment.runner.Evaluate(i.model, i.input, &core.Target{Labels: known}, i.control, counts)
+		if err != nil {
+			return err
+		}
+		if confusion != nil {
+			storeIntegers(table, counts)
+		}
+		e := C.eman_evaluation{labels: C.int64_t(sums.Labels), correct: C.int64_t(sums.Hits)}
+		if sums.Labels > 0 {
+			e.loss = C.double(sums.Loss / sums.Weight)
+		}
+		return writeStruct("result", result, &e)
+	})
+}
