@@ -170,13 +170,7 @@ func (a *attention[T]) forward(k simd.Kernels[T], w *scratch[T], values *simd.Mo
 	u := simd.Rows[T]{Data: w.moments, Stride: a.stride(values)}
 	a.project(k, u, own, n)
 	self := a.selfLogits(k, w, own, n)
-	if !a.pairs {
-		k.EdgeAttention(u, u, coefficients, self, a.moments, values, rings, a.heads, a.scaled)
-		return u
-	}
-	k.EdgeDot(coefficients, u, a.moments, a.keyRings(w, rings), a.heads)
-	k.Softmax(coefficients, self, rings.Offsets, a.heads, a.scaled)
-	k.EdgeAggregate(u, coefficients, values, rings, a.heads)
+	k.EdgeAttention(u, u, coefficients, self, a.moments, values, a.keyRings(w, rings), rings, a.heads, a.scaled)
 	return u
 }
 

@@ -111,7 +111,7 @@ func benchEdges(b *testing.B, run func(kernels Kernels32, plan *Moments, rings *
 // 10 put the sums of the latter together.
 func BenchmarkEdgeAttention(b *testing.B) {
 	benchEdges(b, func(k Kernels32, plan *Moments, rings *Rings[float32], u Rows[float32], logits []float32) {
-		k.EdgeAttention(u, u, logits, nil, plan, plan, rings, 1, false)
+		k.EdgeAttention(u, u, logits, nil, plan, plan, rings, rings, 1, false)
 	})
 }
 
