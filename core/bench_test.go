@@ -173,7 +173,7 @@ func benchConvolution(b *testing.B, r *Runner[float32], mesh *Graph[float32]) {
 	w := make([]scratch[float32], r.pool.Threads())
 	for i := range w {
 		k := &w[i]
-		for j, to := range []*[]float32{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows} {
+		for j, to := range k.arrays() {
 			*to = simd.Aligned[float32](int(sizes[j]))
 		}
 	}
