@@ -22,10 +22,20 @@ type attention[T simd.Float] struct {
 	// query holds for each order of f_p the matrix [components,
 	// heads·sets·rows·channels] to the order's part of U_p; nil for none.
 	query []*simd.Panel[T]
+	// factors holds for each order with a query its two factors; nil where they
+	// are no smaller than their product.
+	factors []queryFactors[T]
 	// self holds the matrices [components, heads·components] to the part of U_p
 	// for the vertex itself (app. D.4); nil without it.
 	self     []*simd.Panel[T]
 	channels int // padded, of f_p
+}
+
+// queryFactors computes U_p of one order in two steps. A head's queries have
+// only its own channels, so with several heads that takes fewer products.
+type queryFactors[T simd.Float] struct {
+	queries *simd.Panel[T]   // [components, heads·components of a head]: Q_p/√d
+	keys    []*simd.Panel[T] // of each head [components of a head, rings·rows·channels]
 }
 
 func newAttention[T simd.Float](s convolutionSpec, maps headMaps, p layerParameters) *attention[T] {
@@ -43,12 +53,33 @@ func newAttention[T simd.Float](s convolutionSpec, maps headMaps, p layerParamet
 		}
 		a.query = append(a.query, pack[T](k.fold(order, s.rings, a.pairs, k.moments(a.moments, order))))
 	}
+	if !a.pairs && k.width < a.channels && a.heads > 1 {
+		for order := range orders + 1 {
+			a.factors = append(a.factors, newQueryFactors[T](k, order, s.rings, k.moments(a.moments, order)))
+		}
+	}
 	if s.selfTerm {
 		for order := range orders + 1 {
 			a.self = append(a.self, pack[T](k.fold(order, 1, false, k.own(order))))
 		}
 	}
 	return a
+}
+
+func newQueryFactors[T simd.Float](k *keys, order, rings int, key keyMatrix) (f queryFactors[T]) {
+	var queries []*mat.Dense
+	for h := range k.query {
+		var q mat.Dense
+		q.Scale(k.scale, k.query[h].selfMatrix(order, 0, k.width))
+		queries = append(queries, &q)
+		var keys []*mat.Dense
+		for r := range rings {
+			keys = append(keys, mat.DenseCopyOf(key.of(h, r).T()))
+		}
+		f.keys = append(f.keys, pack[T](abreast(keys)))
+	}
+	f.queries = pack[T](abreast(queries))
+	return f
 }
 
 // queryKernel reads the query's tensor: [basis, rings, out, in] in the authors'
@@ -168,15 +199,9 @@ func (a *attention[T]) stride(values *simd.Moments) int {
 func (a *attention[T]) forward(k simd.Kernels[T], w *scratch[T], values *simd.Moments, rings *simd.Rings[T], own simd.Rows[T], coefficients []T) simd.Rows[T] {
 	n := rings.Vertices()
 	u := simd.Rows[T]{Data: w.moments, Stride: a.stride(values)}
-	a.project(k, u, own, n)
+	a.project(k, w, u, own, n)
 	self := a.selfLogits(k, w, own, n)
-	if !a.pairs {
-		k.EdgeAttention(u, u, coefficients, self, a.moments, values, rings, a.heads, a.scaled)
-		return u
-	}
-	k.EdgeDot(coefficients, u, a.moments, a.keyRings(w, rings), a.heads)
-	k.Softmax(coefficients, self, rings.Offsets, a.heads, a.scaled)
-	k.EdgeAggregate(u, coefficients, values, rings, a.heads)
+	k.EdgeAttention(u, u, coefficients, self, a.moments, values, a.keyRings(w, rings), rings, a.heads, a.scaled)
 	return u
 }
 
@@ -193,11 +218,22 @@ func (a *attention[T]) keyRings(w *scratch[T], rings *simd.Rings[T]) *simd.Rings
 }
 
 // project computes U_p for n vertices.
-func (a *attention[T]) project(k simd.Kernels[T], u, own simd.Rows[T], n int) {
+func (a *attention[T]) project(k simd.Kernels[T], w *scratch[T], u, own simd.Rows[T], n int) {
 	for order, panel := range a.query {
-		if panel != nil {
-			start, _ := a.moments.Block(order, a.heads, a.sets())
-			k.Multiply(u.Columns(start), own.Columns(firstRow(order)*a.channels), panel, n, false)
+		if panel == nil {
+			continue
+		}
+		start, size := a.moments.Block(order, a.heads, a.sets())
+		u, f := u.Columns(start), own.Columns(firstRow(order)*a.channels)
+		if a.factors == nil {
+			k.Multiply(u, f, panel, n, false)
+			continue
+		}
+		factors := &a.factors[order]
+		q := simd.Rows[T]{Data: w.ofHeads, Stride: factors.queries.N}
+		k.Multiply(q, f, factors.queries, n, false)
+		for h, keys := range factors.keys {
+			k.Multiply(u.Columns(h*size/a.heads), q.Columns(h*keys.K), keys, n, false)
 		}
 	}
 }

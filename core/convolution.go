@@ -41,6 +41,10 @@ type convolution[T simd.Float] struct {
 	// value holds for each order of the result the weights [heads·rings·rows·
 	// channels, components of the order] of its moments; nil where it has none.
 	value []*simd.Panel[T]
+	// headValues holds for each order the weights [rings·rows·channels,
+	// components of a head] of each head's moments, where they are narrower than
+	// those of value, which are zero in the channels of other heads; or nil.
+	headValues [][]*simd.Panel[T]
 	// self holds for each order the weights [heads·components, components] of
 	// the vertex's own features; nil without such a term.
 	self []*simd.Panel[T]
@@ -60,7 +64,8 @@ func newConvolution[T simd.Float](s convolutionSpec, p layerParameters) *convolu
 	}
 	heads := newHeadMaps(s, p)
 	angles := s.bias.rotations(s.out, p["angles"])
-	c.value = packMoments[T](c.moments, s, heads.values(s.kernel(p["value"], s.rings), angles))
+	values := heads.values(s.kernel(p["value"], s.rings), angles)
+	c.value, c.headValues = packMoments[T](c.moments, s, values), packHeads[T](c.moments, s, values)
 	if s.selfTerm && s.attention {
 		c.self = packSelf[T](s, heads.values(s.selfKernel(p["self_value"]), angles))
 	} else if s.selfTerm {
@@ -112,8 +117,13 @@ func (c *convolution[T]) combine(k simd.Kernels[T], w *scratch[T], m, own, y sim
 	n := w.rings.Vertices()
 	c.addBias(y, w.rings.Offsets)
 	for order, panel := range c.value {
-		if panel != nil {
-			start, _ := c.moments.Block(order, c.heads, c.rings)
+		if panel == nil {
+			continue
+		}
+		start, _ := c.moments.Block(order, c.heads, c.rings)
+		if heads := c.headValues[order]; heads != nil {
+			c.combineHeads(k, w, heads, m.Columns(start), y, order, n)
+		} else {
 			k.Multiply(c.rowsOf(y, order), m.Columns(start), panel, n, true)
 		}
 	}
@@ -127,6 +137,25 @@ func (c *convolution[T]) combine(k simd.Kernels[T], w *scratch[T], m, own, y sim
 	for order, panel := range c.self {
 		k.Multiply(c.rowsOf(y, order), own.Columns(start), panel, n, true)
 		start += panel.K
+	}
+}
+
+// combineHeads adds each head's result of one order to its group of channels;
+// m are the moments of that order.
+func (c *convolution[T]) combineHeads(k simd.Kernels[T], w *scratch[T], heads []*simd.Panel[T], m, y simd.Rows[T], order, n int) {
+	y = c.rowsOf(y, order)
+	width := c.out.Channels / c.heads
+	result := simd.Rows[T]{Data: w.ofHeads, Stride: heads[0].N}
+	for h, panel := range heads {
+		k.Multiply(result, m.Columns(h*panel.K), panel, n, false)
+		for i := range n {
+			for component := range rowsOf(order) {
+				to := y.Data[i*y.Stride+component*c.out.padded()+h*width:][:width]
+				for j, value := range result.Data[i*result.Stride+component*width:][:width] {
+					to[j] += value
+				}
+			}
+		}
 	}
 }
 

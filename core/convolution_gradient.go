@@ -210,7 +210,7 @@ func (g *convolutionGradient[T]) attentionBackward(k simd.Kernels[T], w *gradien
 		}
 	}
 	if b.records.Data != nil {
-		a.project(k, u, x, n)
+		a.project(k, &w.scratch, u, x, n)
 		k.EdgeTranspose(b.records, u, gradient, a.moments, keys, a.heads, true)
 	}
 	if g.selfQuery == nil {

@@ -101,7 +101,7 @@ func runConvolution[T simd.Float](c *convolution[T], g *Graph[T], features []flo
 	coefficients := make([]T, g.Edges()*c.heads)
 	sizes := c.scratchSizes(g.largestBlock)
 	w := &scratch[T]{}
-	for i, to := range []*[]T{&w.moments, &w.weights, &w.pairs, &w.coefficients, &w.self, &w.selfRows} {
+	for i, to := range w.arrays() {
 		*to = make([]T, sizes[i])
 	}
 	for begin := 0; begin < g.Vertices(); begin += blockVertices {

@@ -92,6 +92,30 @@ func packMoments[T simd.Float](plan *simd.Moments, s convolutionSpec, heads []*k
 	return panels
 }
 
+// packHeads is the same weights head by head, for the orders where a head's own
+// channels take fewer strips of a panel than all channels: nil for others.
+func packHeads[T simd.Float](plan *simd.Moments, s convolutionSpec, heads []*kernelWeights) [][]*simd.Panel[T] {
+	panels := make([][]*simd.Panel[T], len(plan.Rows))
+	if s.heads == 1 || s.projected {
+		return panels
+	}
+	width := s.out.Channels / s.heads
+	for order, rows := range plan.Rows {
+		if rows == 0 || simd.Padded(rowsOf(order)*width) >= rowsOf(order)*s.out.padded() {
+			continue
+		}
+		for h, w := range heads {
+			w = w.mapped(width, func(_ int, a *complexMatrix) *complexMatrix { return a.slice(h*width, (h+1)*width) })
+			var stack []*mat.Dense
+			for ring := range s.rings {
+				stack = append(stack, w.momentMatrix(plan, order, ring, width))
+			}
+			panels[order] = append(panels[order], pack[T](stacked(stack)))
+		}
+	}
+	return panels
+}
+
 // packSelf stacks the heads' weights of the vertex's own features: for each
 // order the matrix [heads·components, components].
 func packSelf[T simd.Float](s convolutionSpec, heads []*kernelWeights) (panels []*simd.Panel[T]) {

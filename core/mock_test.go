@@ -31,7 +31,7 @@ func TestOrderOfTheKernelCalls(t *testing.T) {
 	}{{2, 3}, {1, 1}} {
 		for _, vertices := range []int{blockVertices, 1} {
 			fold := kernels.EXPECT().Multiply(x, x, x, vertices, false).Times(layer.queries)
-			attend := kernels.EXPECT().EdgeAttention(x, x, x, nil, x, x, x, 1, false)
+			attend := kernels.EXPECT().EdgeAttention(x, x, x, nil, x, x, x, x, 1, false)
 			weigh := kernels.EXPECT().Multiply(x, x, x, vertices, true).Times(layer.orders)
 			calls = append(calls, fold, attend, weigh)
 			if layer.orders == 1 { // the end of the block: its input, and ReLU
@@ -56,7 +56,7 @@ func failing(kernels *mocksimd.MockKernels32, block int32, at func()) *atomic.In
 	kernels.EXPECT().Dense(x, x, x, x, x, x).AnyTimes()
 	kernels.EXPECT().Rectify(x, x, x).AnyTimes()
 	kernels.EXPECT().ArgMax(x, x, x, x, x, x).AnyTimes()
-	kernels.EXPECT().EdgeAttention(x, x, x, x, x, x, x, x, x).AnyTimes().Do(func(_, _, _, _, _, _, _, _, _ any) {
+	kernels.EXPECT().EdgeAttention(x, x, x, x, x, x, x, x, x, x).AnyTimes().Do(func(_, _, _, _, _, _, _, _, _, _ any) {
 		if blocks.Add(1)-1 == block {
 			at()
 		}

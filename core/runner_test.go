@@ -94,6 +94,23 @@ func checkThreads(t *testing.T) {
 	}
 }
 
+// What a call allocates is for its loops, a few objects for each stage, and does
+// not grow with the mesh.
+func TestACallAllocatesNothingForABlock(t *testing.T) {
+	m, r := testModel[float32](t, nil), newTestRunner[float32](2)
+	for _, vertices := range []int{blockVertices, 50 * blockVertices} {
+		in, labels := testInput[float32](t, vertices), make([]int32, vertices)
+		objects := testing.AllocsPerRun(10, func() {
+			if err := r.Predict(m, in, nil, labels); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if most := 6 * stagesOf(len(m.layers)); objects > float64(most) {
+			t.Errorf("%d vertices: %g objects, more than %d", vertices, objects, most)
+		}
+	}
+}
+
 func TestManyCallersShareOneModelAndOneRunner(t *testing.T) {
 	in, m, r := testInput[float32](t, 150), testModel[float32](t, nil), newTestRunner[float32](2)
 	want, err := everything(r, m, in)

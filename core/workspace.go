@@ -29,13 +29,14 @@ type scratch[T simd.Float] struct {
 	selfRows     []T // the vertices' own features, once for each head
 	hidden       []T // [headRows, hidden]
 	logits       []T // some rows of classes
+	ofHeads      []T // the queries of a block's vertices, or the results of one head, of one order
 	// The block's edges with the weights of the values and of the keys; here,
 	// because what a kernel gets through an interface cannot be on a stack.
 	rings, keys simd.Rings[T]
 }
 
 // scratchSizes are the lengths of the arrays of a scratch, in its order.
-type scratchSizes [8]int64
+type scratchSizes [9]int64
 
 func (s *scratchSizes) atLeast(other scratchSizes) {
 	for i := range s {
@@ -64,9 +65,17 @@ func (c *convolution[T]) scratchSizes(edges int64) scratchSizes {
 		1: edges * int64(c.rings),
 		3: edges * int64(c.heads),
 	}
+	for _, heads := range c.headValues {
+		for _, panel := range heads {
+			sizes[8] = max(sizes[8], blockVertices*int64(panel.N))
+		}
+	}
 	a := c.attention
 	if a == nil {
 		return sizes
+	}
+	for _, factors := range a.factors {
+		sizes[8] = max(sizes[8], blockVertices*int64(factors.queries.N))
 	}
 	sizes[0] = blockVertices * int64(a.stride(c.moments))
 	if a.pairs {
@@ -157,8 +166,8 @@ func newWorkspace[T simd.Float](budget *memory.Budget, s workspaceSizes) (*works
 }
 
 // arrays are the arrays in the order of scratchSizes.
-func (k *scratch[T]) arrays() [8]*[]T {
-	return [...]*[]T{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows, &k.hidden, &k.logits}
+func (k *scratch[T]) arrays() [9]*[]T {
+	return [...]*[]T{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows, &k.hidden, &k.logits, &k.ofHeads}
 }
 
 // makeAll makes the arrays of a list.

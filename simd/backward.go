@@ -195,7 +195,7 @@ func (v *vectorBackward) spread(r *edgeRun, records, m Rows[float32], a []float3
 	if accumulate {
 		unrotate = v.addUnrotated
 	}
-	undirected := r.phasesOf(c, plan.Out)
+	undirected := r.phasesOf(c)
 	_, _ = m.Row(c.vertex+c.vertices()-1, plan.Size(r.heads, sets)), records.Row(n-1, (2*plan.In+1)*plan.Channels)
 	const edgeRows = (2*MaxOrder + 1) * Lanes
 	for channel := 0; channel < plan.Channels; channel += Lanes {

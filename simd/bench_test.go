@@ -104,14 +104,26 @@ func benchEdges(b *testing.B, run func(kernels Kernels32, plan *Moments, rings *
 	})
 }
 
-// BenchmarkEdgeAttention reports beside its time per edge the limit of the
-// processor: 118 multiply-adds of 16 channels, at the rate of BenchmarkPeak.
-// 8 transport the features, 50 go into the moments of two sets (five features,
-// each times 1, cos θ, sin θ, cos 2θ and sin 2θ) and as many into the dots, and
-// 10 put the sums of the latter together.
+// BenchmarkEdgeAttention has beside it, as BenchmarkEdgeAttentionLimit, the time
+// that its multiply-adds of 16 channels take at the rate of BenchmarkPeak: 8
+// transport the features of an edge, 50 are in the moments of two sets (five
+// features, each times 1, cos θ, sin θ, cos 2θ and sin 2θ) and as many in the
+// dots, and 10 put the sums of the latter together.
 func BenchmarkEdgeAttention(b *testing.B) {
 	benchEdges(b, func(k Kernels32, plan *Moments, rings *Rings[float32], u Rows[float32], logits []float32) {
-		k.EdgeAttention(u, u, logits, nil, plan, plan, rings, 1, false)
+		k.EdgeAttention(u, u, logits, nil, plan, plan, rings, rings, 1, false)
+	})
+}
+
+func BenchmarkEdgeAttentionLimit(b *testing.B) {
+	benchSets(b, func(b *testing.B, k Kernels32) {
+		const rows, inner, columns, edge = 12, 160, 32, (8 + 50 + 50 + 10) * Lanes
+		a, c := alignedRows(rows, inner), alignedRows(rows, columns)
+		panel, _, _ := narrowPanel(rand.New(rand.NewPCG(3, 4)), inner, columns)
+		for b.Loop() {
+			k.Multiply(c, a, panel, rows, false)
+		}
+		b.ReportMetric(edge*float64(b.Elapsed().Nanoseconds())/float64(b.N*rows*inner*columns), "ns/edge")
 	})
 }
 

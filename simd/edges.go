@@ -123,23 +123,22 @@ func (w *edgeScratch) chunks(offsets []int64, body func(c chunk)) {
 	}
 }
 
-// prepare is phasesOf, and fills z where a vertex has no more than 16 channels.
-func (r *edgeRun) prepare(c chunk, order int) (undirected bool) {
-	undirected = r.phasesOf(c, order)
+// prepare is phasesOf, and fills z where features have no more than 16 channels.
+func (r *edgeRun) prepare(c chunk) (undirected bool) {
+	undirected = r.phasesOf(c)
 	if r.plan.Channels == Lanes {
 		r.transport(c, 0)
 	}
 	return undirected
 }
 
-// phasesOf fills in and out. order is the highest of the phases e^{imθ}. Where
-// an edge has no direction, all moments but z_0 come out as 0; undirected says
-// whether there is one.
-func (r *edgeRun) phasesOf(c chunk, order int) (undirected bool) {
+// phasesOf fills in and out. Where an edge has no direction, all moments but z_0
+// come out as 0; undirected says whether there is one.
+func (r *edgeRun) phasesOf(c chunk) (undirected bool) {
 	first, last := c.edge(), c.edge()+int64(c.edges())
 	cosTheta, sinTheta := r.rings.CosTheta[first:last], r.rings.SinTheta[first:last]
 	cosG, sinG := r.rings.CosTransport[first:last], r.rings.SinTransport[first:last]
-	r.phases(&r.in[0][0], &r.out[0][0], &cosTheta[0], &sinTheta[0], &cosG[0], &sinG[0], len(cosTheta), max(1, r.plan.In, order))
+	r.phases(&r.in[0][0], &r.out[0][0], &cosTheta[0], &sinTheta[0], &cosG[0], &sinG[0], len(cosTheta), max(1, r.plan.In, r.plan.Out))
 	for e, x := range cosTheta {
 		if x == 0 && sinTheta[e] == 0 {
 			return true
@@ -271,7 +270,7 @@ func (v *vector) EdgeDot(logits []float32, u Rows[float32], plan *Moments, rings
 	r := v.run(w, w.steps[0][:], plan, rings, heads)
 	w.chunks(rings.Offsets, func(c chunk) {
 		if c.edges() > 0 {
-			r.dots(logits, u, c, r.prepare(c, plan.Out))
+			r.dots(logits, u, c, r.prepare(c))
 		}
 	})
 }
@@ -287,38 +286,38 @@ func (v *vector) EdgeAggregate(m Rows[float32], a []float32, plan *Moments, ring
 			r.clear(m, c)
 			return
 		}
-		r.aggregate(m, a, c, r.prepare(c, plan.Out))
+		r.aggregate(m, a, c, r.prepare(c))
 	})
 }
 
 // EdgeAttention: see [Kernels]. A chunk's features are transported once, and
 // its logits, coefficients and moments are computed while they and the rows of
 // u are in the nearest cache.
-func (v *vector) EdgeAttention(m, u Rows[float32], a, self []float32, key, value *Moments, rings *Rings[float32], heads int, scaled bool) {
-	if longestRing(rings.Offsets) > edgeChunk {
-		v.EdgeDot(a, u, key, rings, heads)
-		v.Softmax(a, self, rings.Offsets, heads, scaled)
-		v.EdgeAggregate(m, a, value, rings, heads)
+func (v *vector) EdgeAttention(m, u Rows[float32], a, self []float32, key, value *Moments, keys, values *Rings[float32], heads int, scaled bool) {
+	if longestRing(values.Offsets) > edgeChunk {
+		v.EdgeDot(a, u, key, keys, heads)
+		v.Softmax(a, self, values.Offsets, heads, scaled)
+		v.EdgeAggregate(m, a, value, values, heads)
 		return
 	}
 	scratch := vectorScratches.Get().(*vectorScratch)
 	defer vectorScratches.Put(scratch)
 	w := &scratch.edgeScratch
-	keys, values := v.run(w, w.steps[0][:], key, rings, heads), v.run(w, w.steps[1][:], value, rings, heads)
-	w.chunks(rings.Offsets, func(c chunk) {
+	dot, sum := v.run(w, w.steps[0][:], key, keys, heads), v.run(w, w.steps[1][:], value, values, heads)
+	w.chunks(values.Offsets, func(c chunk) {
 		var own []float32
 		if self != nil {
 			own = self[c.vertex*heads:][:c.vertices()*heads]
 		}
 		if c.edges() == 0 {
 			v.softmaxOver(&scratch.softmaxScratch, nil, own, c.offsets, heads, scaled)
-			values.clear(m, c)
+			sum.clear(m, c)
 			return
 		}
-		undirected := keys.prepare(c, value.Out)
-		keys.dots(a, u, c, undirected)
-		v.softmaxOver(&scratch.softmaxScratch, keys.ofChunk(a, c), own, c.offsets, heads, scaled)
-		values.aggregate(m, a, c, undirected)
+		undirected := sum.prepare(c)
+		dot.dots(a, u, c, undirected)
+		v.softmaxOver(&scratch.softmaxScratch, sum.ofChunk(a, c), own, c.offsets, heads, scaled)
+		sum.aggregate(m, a, c, undirected)
 	})
 }
 

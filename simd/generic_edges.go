@@ -170,10 +170,10 @@ func (Generic[T]) Softmax(logits, self []T, offsets []int64, heads int, scaled b
 }
 
 // EdgeAttention: see [Kernels].
-func (g Generic[T]) EdgeAttention(m, u Rows[T], a, self []T, key, value *Moments, rings *Rings[T], heads int, scaled bool) {
-	g.EdgeDot(a, u, key, rings, heads)
-	g.Softmax(a, self, rings.Offsets, heads, scaled)
-	g.EdgeAggregate(m, a, value, rings, heads)
+func (g Generic[T]) EdgeAttention(m, u Rows[T], a, self []T, key, value *Moments, keys, values *Rings[T], heads int, scaled bool) {
+	g.EdgeDot(a, u, key, keys, heads)
+	g.Softmax(a, self, values.Offsets, heads, scaled)
+	g.EdgeAggregate(m, a, value, values, heads)
 }
 
 // softmax treats entries h, h+heads, … of ring and own, where it is not nil.

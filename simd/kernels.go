@@ -92,10 +92,12 @@ type Kernels[T Float] interface {
 
 	// EdgeAttention computes the attention coefficients a [edges of the rings,
 	// heads] and with them the moments of the values: EdgeDot of u with the
-	// moments key, Softmax with self, which may be nil, and EdgeAggregate of the
-	// moments value. key and value have the same Channels and In. m may be u:
-	// a vertex's row of u is not needed any more when its row of m is written.
-	EdgeAttention(m, u Rows[T], a, self []T, key, value *Moments, rings *Rings[T], heads int, scaled bool)
+	// moments key over the rings keys, Softmax with self, which may be nil, and
+	// EdgeAggregate of the moments value over the rings values. The rings are
+	// the same but for their weights and sets; value has key's In and Channels,
+	// and no lower Out. m may be u: a vertex's row of u is not needed any more
+	// when its row of m is written.
+	EdgeAttention(m, u Rows[T], a, self []T, key, value *Moments, keys, values *Rings[T], heads int, scaled bool)
 
 	// Rectify replaces n entries of each row by max(x, 0).
 	Rectify(x Rows[T], n, rows int)

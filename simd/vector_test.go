@@ -536,28 +536,30 @@ func TestEdgeAttentionIsItsParts(t *testing.T) {
 
 func checkAttention(t *testing.T, kernels Kernels32, random *rand.Rand, in, out, band, channels int, degrees []int) {
 	t.Helper()
-	sets, heads, scaled := 1+random.IntN(4), 1+random.IntN(3), random.IntN(2) == 0
+	keySets, sets, heads, scaled := 1+random.IntN(4), 1+random.IntN(4), 1+random.IntN(3), random.IntN(2) == 0
 	key, value := NewMoments(in, min(in, out), band, channels), NewMoments(in, out, band, channels)
 	rings, _ := narrowRings(random, degrees, in, channels, sets)
+	keys := *rings
+	keys.Sets, keys.Weights = keySets, newBuffer(random, rings.Edges()*keySets+1, 1).Row(0, rings.Edges()*keySets)
 	vertices, size := len(degrees), value.Size(heads, sets)
-	stride := max(key.Size(heads, sets), size)
+	stride := max(key.Size(heads, keySets), size)
 	a, self := newDense(random, heads, rings.Edges()), newDense(random, heads, vertices)
 	own := func(b *buffer) []float32 { return b.Data[:heads*vertices] }
 	if random.IntN(2) == 0 {
 		own = func(*buffer) []float32 { return nil }
 	}
-	u, m := newStrided(random, key.Size(heads, sets), vertices, stride), newStrided(random, size, vertices, stride)
+	u, m := newStrided(random, key.Size(heads, keySets), vertices, stride), newStrided(random, size, vertices, stride)
 	for i := range u.whole {
 		u.whole[i] /= 16 // logits of a size at which many coefficients count
 	}
 
 	parts, partsSelf, partsM := a.clone(), self.clone(), m.clone()
 	ring := parts.Data[:heads*rings.Edges()]
-	kernels.EdgeDot(ring, u.Rows, key, rings, heads)
+	kernels.EdgeDot(ring, u.Rows, key, &keys, heads)
 	kernels.Softmax(ring, own(partsSelf), rings.Offsets, heads, scaled)
 	kernels.EdgeAggregate(partsM.Rows, ring, value, rings, heads)
 
-	what := fmt.Sprintf("%d → %d, band %d, %d channels, %d sets, %d heads, degrees %v", in, out, band, channels, sets, heads, degrees)
+	what := fmt.Sprintf("%d → %d, band %d, %d channels, %d and %d sets, %d heads, degrees %v", in, out, band, channels, keySets, sets, heads, degrees)
 	shared := u.clone()
 	for _, to := range []*buffer{m, shared} {
 		from := u
@@ -565,7 +567,7 @@ func checkAttention(t *testing.T, kernels Kernels32, random *rand.Rand, in, out,
 			from = shared
 		}
 		whole, wholeSelf := a.clone(), self.clone()
-		kernels.EdgeAttention(to.Rows, from.Rows, whole.Data[:heads*rings.Edges()], own(wholeSelf), key, value, rings, heads, scaled)
+		kernels.EdgeAttention(to.Rows, from.Rows, whole.Data[:heads*rings.Edges()], own(wholeSelf), key, value, &keys, rings, heads, scaled)
 		if !sameBits(whole.whole, parts.whole) || !sameBits(wholeSelf.whole, partsSelf.whole) {
 			t.Fatal(what + ": other coefficients")
 		}

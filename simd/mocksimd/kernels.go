@@ -122,15 +122,15 @@ func (mr *MockKernels32MockRecorder) EdgeAggregate(arg0, arg1, arg2, arg3, arg4 
 }
 
 // EdgeAttention mocks base method.
-func (m *MockKernels32) EdgeAttention(arg0, arg1 simd.Rows[float32], arg2, arg3 []float32, arg4, arg5 *simd.Moments, arg6 *simd.Rings[float32], arg7 int, arg8 bool) {
+func (m *MockKernels32) EdgeAttention(arg0, arg1 simd.Rows[float32], arg2, arg3 []float32, arg4, arg5 *simd.Moments, arg6, arg7 *simd.Rings[float32], arg8 int, arg9 bool) {
 	m.ctrl.T.Helper()
-	m.ctrl.Call(m, "EdgeAttention", arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8)
+	m.ctrl.Call(m, "EdgeAttention", arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8, arg9)
 }
 
 // EdgeAttention indicates an expected call of EdgeAttention.
-func (mr *MockKernels32MockRecorder) EdgeAttention(arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8 interface{}) *gomock.Call {
+func (mr *MockKernels32MockRecorder) EdgeAttention(arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8, arg9 interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "EdgeAttention", reflect.TypeOf((*MockKernels32)(nil).EdgeAttention), arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8)
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "EdgeAttention", reflect.TypeOf((*MockKernels32)(nil).EdgeAttention), arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, arg8, arg9)
 }
 
 // EdgeDot mocks base method.
