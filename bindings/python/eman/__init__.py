@@ -18,6 +18,7 @@ from eman._version import __version__
 from eman.context import Context, build_info, trim
 from eman.errors import (
     CancelledError,
+    DivergedError,
     EmanError,
     FileError,
     ForkedError,
@@ -29,17 +30,21 @@ from eman.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
-from eman.evaluate import accuracy, equivariance_gap
+from eman.evaluation import Evaluation, accuracy, equivariance_gap, evaluate
 from eman.mesh import Mesh
 from eman.model import Model
 from eman.report import Report
+from eman.train import History, Step, Trainer, fit
 
 __all__ = [
     "CancelledError",
     "Context",
+    "DivergedError",
     "EmanError",
+    "Evaluation",
     "FileError",
     "ForkedError",
+    "History",
     "InternalError",
     "InvalidArgumentError",
     "InvalidMeshError",
@@ -49,12 +54,16 @@ __all__ = [
     "Model",
     "OutOfMemoryError",
     "Report",
+    "Step",
+    "Trainer",
     "UnsupportedError",
     "__version__",
     "accuracy",
     "build_info",
     "creatures",
     "equivariance_gap",
+    "evaluate",
+    "fit",
     "plot",
     "transforms",
     "trim",

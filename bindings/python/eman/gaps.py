@@ -19,7 +19,7 @@ import numpy as np
 from eman._command import Command, main_of_one
 from eman.creatures import creature
 from eman.errors import EmanError, FileError, InvalidArgumentError
-from eman.evaluate import TRANSFORMS, equivariance_gaps
+from eman.evaluation import TRANSFORMS, equivariance_gaps
 from eman.mesh import Mesh
 from eman.model import Model
 
