@@ -148,7 +148,7 @@ class Evaluation:
             raise InvalidArgumentError("the evaluation was made without the confusion matrix")
         right = np.diagonal(self.confusion).astype(np.float64)
         union = self.confusion.sum(axis=0) + self.confusion.sum(axis=1) - right
-        return np.divide(right, union, out=np.full(len(right), np.nan), where=union > 0)
+        return np.asarray(np.divide(right, union, out=np.full(len(right), np.nan), where=union > 0), np.float64)
 
     @property
     def mean_iou(self) -> float:
