@@ -131,20 +131,26 @@ class Dataset(Sequence[Sample]):
         self._training = np.array(list(training), bool)
         self._chosen = np.arange(len(self._names))
 
-    def _subset(self, chosen: Array) -> Dataset:
+    def select(self, indices: npt.ArrayLike) -> Dataset:
+        """The samples of these numbers, in this order."""
         part = object.__new__(Dataset)
-        part.__dict__.update(self.__dict__, _chosen=chosen)
+        part.__dict__.update(self.__dict__, _chosen=self._chosen[np.asarray(indices, np.int64)])
         return part
+
+    @property
+    def training(self) -> npt.NDArray[np.bool_]:
+        """(N,) bool: whether each sample is for training."""
+        return np.asarray(self._training[self._chosen], np.bool_)
 
     @property
     def train(self) -> Dataset:
         """What to learn from."""
-        return self._subset(self._chosen[self._training[self._chosen]])
+        return self.select(np.flatnonzero(self.training))
 
     @property
     def test(self) -> Dataset:
         """What to measure with."""
-        return self._subset(self._chosen[~self._training[self._chosen]])
+        return self.select(np.flatnonzero(~self.training))
 
     @property
     def meshes(self) -> Sequence[Mesh]:
@@ -167,14 +173,16 @@ class Dataset(Sequence[Sample]):
 
     def __getitem__(self, index: Union[int, slice]) -> Union[Sample, Dataset]:
         if isinstance(index, slice):
-            return self._subset(self._chosen[index])
+            return self.select(np.arange(len(self))[index])
         number = int(self._chosen[index])
         return Sample(self._names[number], lambda: self._load(number))
 
     def __repr__(self) -> str:
-        train = int(np.count_nonzero(self._training[self._chosen]))
-        split = f"{train} to train and {len(self) - train} to test"
-        return f"Dataset({self.name!r}, {len(self)} meshes, {split}, {self.classes} classes)"
+        train = np.count_nonzero(self.training)
+        return (
+            f"Dataset({self.name!r}, {len(self)} meshes, {train} to train and {len(self) - train} to test, "
+            f"{self.classes} classes)"
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,9 +25,8 @@ from eman.datasets import Dataset
 from eman.errors import FileError, InvalidArgumentError
 from eman.evaluation import accuracy
 from eman.gaps import PRESETS, Configuration, measure
-from eman.mesh import Mesh
 from eman.model import Model
-from eman.train import Step, fit, progress_bar
+from eman.train import Step, Trainer, fit, progress_bar
 
 __all__ = ["COMMAND", "EXPERIMENTS", "Experiment", "Network", "Run"]
 
@@ -97,7 +96,7 @@ class Run:
     schedule : str
         Of the learning rate.
     augmented : bool
-        Whether meshes are rotated and moved, those of the test as well (app. G).
+        Whether meshes are rotated and moved, those of the test as well.
     watched : bool
         Whether the test is taken after every epoch.
     """
@@ -111,6 +110,12 @@ class Run:
     schedule: str
     augmented: bool = False
     watched: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How it is trained."""
+        augment = {"augment": {"rotation": True, "translation": 0.5}} if self.augmented else {}
+        return {"epochs": self.epochs, "lr": self.lr, "schedule": self.schedule, "seed": self.seed, **augment}
 
     @property
     def key(self) -> str:
@@ -233,8 +238,7 @@ EXPERIMENTS = {
         5,
     ),
     "augmentation": Experiment(
-        "Figure 4 (app. F): GEM-CNN trained and tested on rotated and moved meshes; the paper's curve for XYZ ends "
-        "above 90 %, below that for RelTan, 3 seeds",
+        "Figure 4 (Equivariance vs Data Augmentation): GEM-CNN trained and tested on rotated and moved meshes",
         "segmentation",
         ("test",),
         {Network("gem", "angular", *_XYZ): (), Network("gem", "angular", *_TWO): ()},
@@ -242,7 +246,7 @@ EXPERIMENTS = {
         3,
     ),
     "timing": Experiment(
-        "Figure 5 (app. G): time of EMAN and GEM-CNN; in the paper an epoch of EMAN takes twice as long",
+        "Figure 5 (Time Comparison): accuracy of GEM-CNN and EMAN over time",
         "segmentation",
         ("test",),
         {Network("gem", "angular", *_TWO): (), Network("eman", "angular", *_TWO): ()},
@@ -251,7 +255,7 @@ EXPERIMENTS = {
     ),
 }  # fmt: skip
 
-#: Learning rates for classification (app. E); for segmentation it is 0.01.
+#: Learning rates for classification (Experimental Details); for segmentation it is 0.01.
 _CLASSIFICATION_RATES = {"gem": 2e-3, "eman": 7e-4}
 
 _TITLES = {
@@ -272,12 +276,13 @@ class _Results:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._found: dict[str, dict[str, Any]] = {}
-        if path.exists():
-            for line in path.read_text().splitlines():
-                try:
-                    record = json.loads(line)
-                except ValueError:
-                    continue  # cut off when it was written
+        lines = path.read_text().splitlines() if path.exists() else []
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except ValueError:  # cut off when it was written
+                path.write_text("".join(f"{each}\n" for each in lines if each != line))
+            else:
                 self._found[json.dumps(record["run"], sort_keys=True)] = record["result"]
 
     def __contains__(self, key: str) -> bool:
@@ -289,45 +294,48 @@ class _Results:
     def add(self, key: str, result: dict[str, Any]) -> None:
         self._found[key] = result
         with self._path.open("a") as file:
-            file.write("\n" + json.dumps({"run": json.loads(key), "result": result}))
+            file.write(json.dumps({"run": json.loads(key), "result": result}) + "\n")
 
 
 def _train(run: Run, data: Dataset, report: Callable[[Step], object], checkpoint: Path) -> dict[str, Any]:
-    """Train and measure: accuracies in %, and the history with the seconds since the beginning."""
+    """Train, going on from the checkpoint if there is one, and measure: accuracies in %, and the history."""
     model = run.network.model(data, run.preset, run.seed)
-    options: dict[str, Any] = {"epochs": run.epochs, "lr": run.lr, "schedule": run.schedule, "seed": run.seed}
-    test = data.test
-    if run.augmented:
-        options["augment"] = {"rotation": True, "translation": 0.5}
-    if run.watched:
-        meshes: Sequence[Mesh] = test.meshes
-        if run.augmented:
-            meshes = [transforms.similarity(mesh, scale=1.0, seed=i).mesh for i, mesh in enumerate(meshes)]
-        options["validation"] = meshes, test.targets
-    else:
-        options["checkpoint"] = checkpoint
-    start, ends, steps = time.perf_counter(), [], []
-    last = start
-
-    def note(step: Step) -> None:
-        nonlocal last
-        now = time.perf_counter()
-        if step.ended is None:
-            steps.append(now - last)
-        else:
-            ends.append(now - start)
-        last = now
-        report(step)
-
-    history = fit(model, data.train.meshes, data.train.targets, progress=note, **options)
-    result: dict[str, Any] = {"history": history, "seconds": ends, "step_seconds": float(np.median(steps or [0.0]))}
-    if not run.watched:
-        result["train"] = 100 * accuracy(model, data.train.meshes, data.train.targets)
-        result["test"] = 100 * accuracy(model, test.meshes, test.targets)
-        for transform in _GAPS:
-            result[transform] = 100 * accuracy(model, test.meshes, test.targets, transform, seed=run.seed)
+    train, test = data.train, data.test
+    history = fit(model, train.meshes, train.targets, progress=report, checkpoint=checkpoint, **run.options)
+    result: dict[str, Any] = {
+        "train": 100 * accuracy(model, train.meshes, train.targets),
+        "test": 100 * accuracy(model, test.meshes, test.targets),
+        "history": history,
+    }
+    for transform in _GAPS:
+        result[transform] = 100 * accuracy(model, test.meshes, test.targets, transform, seed=run.seed)
     checkpoint.unlink(missing_ok=True)
     return result
+
+
+def _watch(run: Run, data: Dataset, report: Callable[[Step], object]) -> dict[str, Any]:
+    """Train and take the test after every epoch: the history, with the seconds since the first step."""
+    ends, steps = [], []
+    with Trainer(run.network.model(data, run.preset, run.seed), **run.options) as trainer:
+        for sample in data.train:
+            trainer.add(sample.mesh, sample.target, sample.name)
+        for i, sample in enumerate(data.test):
+            mesh = transforms.similarity(sample.mesh, scale=1.0, seed=i).mesh if run.augmented else sample.mesh
+            trainer.add(mesh, sample.target, sample.name, validation=True)
+        start = last = time.perf_counter()
+
+        def note(step: Step) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            if step.ended is None:
+                steps.append(now - last)
+            else:
+                ends.append(now - start)
+            last = now
+            report(step)
+
+        history = trainer.run(note)
+    return {"history": history, "seconds": ends, "step_seconds": float(np.median(steps or ends))}
 
 
 @contextmanager
@@ -363,10 +371,8 @@ def _open(name: str, task: str, quick: bool) -> Dataset:
         data = datasets.creatures(target="part" if segments else "species", **size)
     else:
         path = _humans() if name == "humans" else Path(name)
-        if path.suffix == ".npz":
-            data = datasets.humans(path, "vertex" if segments else "subject")
-        else:
-            data = _folder(path)
+        bodies = path.suffix == ".npz"
+        data = datasets.humans(path, "vertex" if segments else "subject") if bodies else _folder(path)
     if data.task != task:
         raise InvalidArgumentError(f"--data {name} is for {data.task}, this experiment is about {task}")
     return data
@@ -399,12 +405,10 @@ def _described(data: Dataset) -> str:
     return f"{data.name}, {len(data.train)} to train, {len(data.test)} to test, {data.classes} classes"
 
 
-def _cut(data: Dataset, quick: bool) -> Dataset:
-    """With --quick, four meshes to train and two to test."""
-    if not quick:
-        return data
-    chosen = np.concatenate([data.train._chosen[:4], data.test._chosen[:2]])
-    return data._subset(chosen)
+def _few(data: Dataset) -> Dataset:
+    """Four meshes to train and two to test, spread over the whole."""
+    train, test = np.flatnonzero(data.training), np.flatnonzero(~data.training)
+    return data.select([*train[:: max(len(train) // 4, 1)][:4], *test[:: max(len(test) // 2, 1)][:2]])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -444,7 +448,9 @@ def _run(chosen: argparse.Namespace, say: Callable[[str], None]) -> dict[str, An
     seeds = chosen.seeds if chosen.seeds is not None else 1 if chosen.quick else experiment.seeds
     if seeds < 1:
         raise InvalidArgumentError(f"--seeds must be positive, got {seeds}")
-    data = _cut(_open(chosen.data, experiment.task, chosen.quick), chosen.quick)
+    data = _open(chosen.data, experiment.task, chosen.quick)
+    if chosen.quick:
+        data = _few(data)
     if not len(data.test) or (not len(data.train) and chosen.experiment != "table1"):
         raise InvalidArgumentError(f"--data {chosen.data} has {_described(data)}: both are needed")
     chosen.output.mkdir(parents=True, exist_ok=True)
@@ -457,7 +463,7 @@ def _run(chosen: argparse.Namespace, say: Callable[[str], None]) -> dict[str, An
     say(f"{epochs} epochs, schedule {chosen.schedule}, {seeds} seed{'s' if seeds > 1 else ''}")
     run = Run(
         network=next(iter(experiment.rows)),
-        data=_described(data),
+        data=f"{chosen.data}: {_described(data)}",
         preset=chosen.preset,
         seed=0,
         epochs=epochs,
@@ -488,20 +494,21 @@ def _all(
     }
     missing = sum(each.key not in finished for row in runs.values() for each in row)
     if not run.watched:
-        say("")
-        say(" " * 39 + "".join(f"{_TITLES[column]:>30}" for column in experiment.columns))
-        say(f"{'':39}" + "".join(f"{'here':>15}{'(paper)':>15}" for _ in experiment.columns))
+        _say_titles(experiment, say)
     with _bar(missing * run.epochs * len(data.train)) as begin:
-        for row in runs.values():
+        for network, row in runs.items():
             for each in row:
                 if each.key in finished:
                     continue
+                report = begin(f"{' '.join(str(network).split())}, seed {each.seed}")
                 checkpoint = output / f"run-{hashlib.sha256(each.key.encode()).hexdigest()[:12]}.safetensors"
-                title = f"{' '.join(str(each.network).split())}, seed {each.seed}"
-                finished.add(each.key, _train(each, data, begin(title), checkpoint))
+                finished.add(
+                    each.key,
+                    _watch(each, data, report) if run.watched else _train(each, data, report, checkpoint),
+                )
             if not run.watched:
-                found = [finished[each.key] for each in row]
-                say(_line(experiment, row[0].network, found))
+                ours = [_over_seeds(column, [finished[each.key] for each in row]) for column in experiment.columns]
+                _say_row(network, map(_percent, ours), map(_percent, experiment.rows[network]), say)
     return {network: [finished[each.key] for each in row] for network, row in runs.items()}
 
 
@@ -509,11 +516,15 @@ def _rate(network: Network, data: Dataset) -> float:
     return 0.01 if data.task == "segmentation" else _CLASSIFICATION_RATES[network.kind]
 
 
-def _line(experiment: Experiment, network: Network, found: Sequence[dict[str, Any]]) -> str:
-    line = str(network)
-    for column, paper in zip(experiment.columns, experiment.rows[network]):
-        line += f"{_spelled(_over_seeds(column, found)):>15}{'(' + _spelled(paper) + ')':>15}"
-    return line
+def _say_titles(experiment: Experiment, say: Callable[[str], None]) -> None:
+    say("")
+    say(" " * 39 + "".join(f"{_TITLES[column]:>15}" for column in experiment.columns))
+
+
+def _say_row(network: Network, ours: Iterable[str], paper: Iterable[str], say: Callable[[str], None]) -> None:
+    """Two lines: what was found here, and the paper's figures."""
+    say(str(network) + "".join(f"{figure:>15}" for figure in ours))
+    say(f"{'paper':>38} " + "".join(f"{figure:>15}" for figure in paper))
 
 
 def _over_seeds(column: str, found: Sequence[dict[str, Any]]) -> Figure:
@@ -521,7 +532,7 @@ def _over_seeds(column: str, found: Sequence[dict[str, Any]]) -> Figure:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
-def _spelled(figure: Figure) -> str:
+def _percent(figure: Figure) -> str:
     mean, deviation = figure
     return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ±{deviation:.2f}"
 
@@ -539,23 +550,19 @@ def _gaps(
     experiment: Experiment, data: Dataset, preset: str, seeds: int, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Table 1: biases are random, as zeros could break nothing."""
-    say("mean squared difference of log-probabilities, here (paper)")
-    say("")
-    say(" " * 39 + "".join(f"{_TITLES[column]:>22}" for column in experiment.columns))
+    say("mean squared difference of log-probabilities; biases are random, and permutation renumbers corners as well")
+    _say_titles(experiment, say)
     rows = []
     for network, figures in experiment.rows.items():
         configuration = Configuration(_preset(preset, network), network.kind, network.features, network.bias)
         measured = [
             next(measure(data.test.meshes, [configuration], classes=data.classes, seed=seed)) for seed in range(seeds)
         ]
-        row: dict[str, Any] = network._asdict()
-        line = str(network)
-        for column, (paper, _) in zip(experiment.columns, figures):
-            gap = float(np.mean([getattr(found, column) for found in measured]))
-            row[column] = {"mean": gap, "paper_mean": paper}
-            line += f"{gap:>12.1e}{f'({paper:.1e})':>10}"
-        say(line)
-        rows.append(row)
+        gaps = [float(np.mean([getattr(found, column) for found in measured])) for column in experiment.columns]
+        paper = [figure for figure, _ in figures]
+        _say_row(network, map("{:.2e}".format, gaps), map("{:.2e}".format, paper), say)
+        compared = ({"mean": gap, "paper_mean": figure} for gap, figure in zip(gaps, paper))
+        rows.append({**network._asdict(), **dict(zip(experiment.columns, compared))})
     return rows
 
 
@@ -590,7 +597,10 @@ def _curves(
             }
         )
     if name == "timing":
-        say(f"a step of EMAN takes {rows[1]['step_seconds'] / rows[0]['step_seconds']:.2f} times one of GEM-CNN")
+        ratio = rows[1]["step_seconds"] / rows[0]["step_seconds"]
+        say(f"a step of EMAN takes {ratio:.2f} times as long as one of GEM-CNN; paper: an epoch twice as long")
+    else:
+        say("paper: XYZ ends above 90 % and below RelTan")
     axes.set_xlabel("seconds, tests included" if name == "timing" else "epoch")
     axes.set_ylabel("accuracy on the test, %")
     axes.legend()
