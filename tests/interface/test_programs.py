@@ -49,6 +49,13 @@ def test_predict_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
     assert "900 labels, 0 different after a similarity, stopped by an exception: true" in output
 
 
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+def test_train_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
+    program = compiled("train.cpp", f"-std={standard}", "-Wconversion", "-Wshadow")
+    output = run(program, str(tmp_path))
+    assert "on an unseen sheet, the same bits after a resumption: true, stopped by an exception: true" in output
+
+
 @pytest.mark.parametrize("source", ["hostile.c", "models.c"])
 def test_hostile_input(compiled, source: str) -> None:
     assert run(compiled(source)).endswith("0 failures\n")
