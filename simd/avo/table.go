@@ -23,8 +23,8 @@ func (s isa) writeTable(path string) {
 	for _, function := range []string{"add", "rectify", "shift", "expm1", "rowMax", "sumExp", "softmax", "shortSoftmaxes", "gate", "phases", "weigh", "sumLanes"} {
 		f("%s: %s%s,\n", function, function, s.name)
 	}
-	f("regular: []circleFunction{nil%s},\n", s.byOrder("regular", 1, s.circleOrders()))
-	f("polynomials: []circleFunction{nil%s},\n", s.byOrder("poly", 1, s.circleOrders()))
+	f("regular: []circleFunction{nil%s},\n", s.byOrder("regular", 1, s.orders))
+	f("polynomials: []circleFunction{nil%s},\n", s.byOrder("poly", 1, s.orders))
 	f("rotate: []rotateFunction{%s},\n", strings.TrimPrefix(s.byOrder("rotate", 0, 4), ", "))
 	f("passes: []pass{\n")
 	for _, forms := range passes {
