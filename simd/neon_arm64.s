@@ -626,7 +626,7 @@ loop:
 	WORD $0x4e22f400 // fmax v0.4s, v0.4s, v2.4s
 	WORD $0x4e23f421 // fmax v1.4s, v1.4s, v3.4s
 	WORD $0x4e21f40c // fmax v12.4s, v0.4s, v1.4s
-	WORD $0x6e30f98c // fmaxv s1848703372, v1848703372.4s
+	WORD $0x6e30f98c // fmaxv s12, v12.4s
 	VDUP V12.S[0], V12.S4
 	FMOVS F12, ret+16(FP)
 	RET
@@ -747,7 +747,7 @@ mostOne:
 	BNE mostOne
 mostEnd:
 	WORD $0x4e25f486 // fmax v6.4s, v4.4s, v5.4s
-	WORD $0x6e30f8c6 // fmaxv s1848703174, v1848703174.4s
+	WORD $0x6e30f8c6 // fmaxv s6, v6.4s
 	VDUP V6.S[0], V6.S4
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
@@ -918,7 +918,7 @@ TEXT ·shortSoftmaxNEON(SB), NOSPLIT, $0-28
 	VBIT V8.B16, V4.B16, V6.B16
 	VBIT V9.B16, V5.B16, V7.B16
 	WORD $0x4e27f4cb // fmax v11.4s, v6.4s, v7.4s
-	WORD $0x6e30f96b // fmaxv s1848703339, v1848703339.4s
+	WORD $0x6e30f96b // fmaxv s11, v11.4s
 	VDUP V11.S[0], V11.S4
 	WORD $0x4eabd4c6 // fsub v6.4s, v6.4s, v11.4s
 	WORD $0x4eabd4e7 // fsub v7.4s, v7.4s, v11.4s
@@ -1271,14 +1271,14 @@ part:
 	WORD $0x4fa6994a // fmul v10.4s, v10.4s, v6.s[3]
 	WORD $0x4ea0d96b // fcmeq v11.4s, v11.4s, #0.0
 	WORD $0x4ea0d98c // fcmeq v12.4s, v12.4s, #0.0
-	WORD $0x4e6b1ce7 // bic v1315642599.16b, v1315642599.16b, v7.16b
-	WORD $0x4e6c1d08 // bic v1315708168.16b, v1315708168.16b, v8.16b
-	WORD $0x4e6b1c00 // bic v1315642368.16b, v1315642368.16b, v0.16b
-	WORD $0x4e6c1c21 // bic v1315707937.16b, v1315707937.16b, v1.16b
-	WORD $0x4e6b1c42 // bic v1315642434.16b, v1315642434.16b, v2.16b
-	WORD $0x4e6c1c63 // bic v1315708003.16b, v1315708003.16b, v3.16b
-	WORD $0x4e6b1c84 // bic v1315642500.16b, v1315642500.16b, v4.16b
-	WORD $0x4e6c1ca5 // bic v1315708069.16b, v1315708069.16b, v5.16b
+	WORD $0x4e6b1ce7 // bic v7.16b, v7.16b, v11.16b
+	WORD $0x4e6c1d08 // bic v8.16b, v8.16b, v12.16b
+	WORD $0x4e6b1c00 // bic v0.16b, v0.16b, v11.16b
+	WORD $0x4e6c1c21 // bic v1.16b, v1.16b, v12.16b
+	WORD $0x4e6b1c42 // bic v2.16b, v2.16b, v11.16b
+	WORD $0x4e6c1c63 // bic v3.16b, v3.16b, v12.16b
+	WORD $0x4e6b1c84 // bic v4.16b, v4.16b, v11.16b
+	WORD $0x4e6c1ca5 // bic v5.16b, v5.16b, v12.16b
 	VEOR V11.B16, V11.B16, V11.B16
 	VEOR V12.B16, V12.B16, V12.B16
 	VEOR V13.B16, V13.B16, V13.B16
@@ -1472,18 +1472,18 @@ part:
 	WORD $0x4faa99ce // fmul v14.4s, v14.4s, v10.s[3]
 	WORD $0x4ea0d9ef // fcmeq v15.4s, v15.4s, #0.0
 	WORD $0x4ea0da10 // fcmeq v16.4s, v16.4s, #0.0
-	WORD $0x4e6f1d6b // bic v1315904875.16b, v1315904875.16b, v11.16b
-	WORD $0x4e701d8c // bic v1315970444.16b, v1315970444.16b, v12.16b
-	WORD $0x4e6f1c00 // bic v1315904512.16b, v1315904512.16b, v0.16b
-	WORD $0x4e701c21 // bic v1315970081.16b, v1315970081.16b, v1.16b
-	WORD $0x4e6f1c42 // bic v1315904578.16b, v1315904578.16b, v2.16b
-	WORD $0x4e701c63 // bic v1315970147.16b, v1315970147.16b, v3.16b
-	WORD $0x4e6f1c84 // bic v1315904644.16b, v1315904644.16b, v4.16b
-	WORD $0x4e701ca5 // bic v1315970213.16b, v1315970213.16b, v5.16b
-	WORD $0x4e6f1cc6 // bic v1315904710.16b, v1315904710.16b, v6.16b
-	WORD $0x4e701ce7 // bic v1315970279.16b, v1315970279.16b, v7.16b
-	WORD $0x4e6f1d08 // bic v1315904776.16b, v1315904776.16b, v8.16b
-	WORD $0x4e701d29 // bic v1315970345.16b, v1315970345.16b, v9.16b
+	WORD $0x4e6f1d6b // bic v11.16b, v11.16b, v15.16b
+	WORD $0x4e701d8c // bic v12.16b, v12.16b, v16.16b
+	WORD $0x4e6f1c00 // bic v0.16b, v0.16b, v15.16b
+	WORD $0x4e701c21 // bic v1.16b, v1.16b, v16.16b
+	WORD $0x4e6f1c42 // bic v2.16b, v2.16b, v15.16b
+	WORD $0x4e701c63 // bic v3.16b, v3.16b, v16.16b
+	WORD $0x4e6f1c84 // bic v4.16b, v4.16b, v15.16b
+	WORD $0x4e701ca5 // bic v5.16b, v5.16b, v16.16b
+	WORD $0x4e6f1cc6 // bic v6.16b, v6.16b, v15.16b
+	WORD $0x4e701ce7 // bic v7.16b, v7.16b, v16.16b
+	WORD $0x4e6f1d08 // bic v8.16b, v8.16b, v15.16b
+	WORD $0x4e701d29 // bic v9.16b, v9.16b, v16.16b
 	VEOR V15.B16, V15.B16, V15.B16
 	VEOR V16.B16, V16.B16, V16.B16
 	VEOR V17.B16, V17.B16, V17.B16
@@ -1698,14 +1698,14 @@ part:
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
 	WORD $0x4fa79929 // fmul v9.4s, v9.4s, v7.s[3]
 	WORD $0x4ea0d94a // fcmeq v10.4s, v10.4s, #0.0
-	WORD $0x4e6a1d08 // bic v1315577096.16b, v1315577096.16b, v8.16b
-	WORD $0x4e6a1c00 // bic v1315576832.16b, v1315576832.16b, v0.16b
-	WORD $0x4e6a1c21 // bic v1315576865.16b, v1315576865.16b, v1.16b
-	WORD $0x4e6a1c42 // bic v1315576898.16b, v1315576898.16b, v2.16b
-	WORD $0x4e6a1c63 // bic v1315576931.16b, v1315576931.16b, v3.16b
-	WORD $0x4e6a1c84 // bic v1315576964.16b, v1315576964.16b, v4.16b
-	WORD $0x4e6a1ca5 // bic v1315576997.16b, v1315576997.16b, v5.16b
-	WORD $0x4e6a1cc6 // bic v1315577030.16b, v1315577030.16b, v6.16b
+	WORD $0x4e6a1d08 // bic v8.16b, v8.16b, v10.16b
+	WORD $0x4e6a1c00 // bic v0.16b, v0.16b, v10.16b
+	WORD $0x4e6a1c21 // bic v1.16b, v1.16b, v10.16b
+	WORD $0x4e6a1c42 // bic v2.16b, v2.16b, v10.16b
+	WORD $0x4e6a1c63 // bic v3.16b, v3.16b, v10.16b
+	WORD $0x4e6a1c84 // bic v4.16b, v4.16b, v10.16b
+	WORD $0x4e6a1ca5 // bic v5.16b, v5.16b, v10.16b
+	WORD $0x4e6a1cc6 // bic v6.16b, v6.16b, v10.16b
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
 	VEOR V12.B16, V12.B16, V12.B16
@@ -1938,16 +1938,16 @@ part:
 	WORD $0x6e2efd6b // fdiv v11.4s, v11.4s, v14.4s
 	WORD $0x4fa9996b // fmul v11.4s, v11.4s, v9.s[3]
 	WORD $0x4ea0d98c // fcmeq v12.4s, v12.4s, #0.0
-	WORD $0x4e6c1d4a // bic v1315708234.16b, v1315708234.16b, v10.16b
-	WORD $0x4e6c1c00 // bic v1315707904.16b, v1315707904.16b, v0.16b
-	WORD $0x4e6c1c21 // bic v1315707937.16b, v1315707937.16b, v1.16b
-	WORD $0x4e6c1c42 // bic v1315707970.16b, v1315707970.16b, v2.16b
-	WORD $0x4e6c1c63 // bic v1315708003.16b, v1315708003.16b, v3.16b
-	WORD $0x4e6c1c84 // bic v1315708036.16b, v1315708036.16b, v4.16b
-	WORD $0x4e6c1ca5 // bic v1315708069.16b, v1315708069.16b, v5.16b
-	WORD $0x4e6c1cc6 // bic v1315708102.16b, v1315708102.16b, v6.16b
-	WORD $0x4e6c1ce7 // bic v1315708135.16b, v1315708135.16b, v7.16b
-	WORD $0x4e6c1d08 // bic v1315708168.16b, v1315708168.16b, v8.16b
+	WORD $0x4e6c1d4a // bic v10.16b, v10.16b, v12.16b
+	WORD $0x4e6c1c00 // bic v0.16b, v0.16b, v12.16b
+	WORD $0x4e6c1c21 // bic v1.16b, v1.16b, v12.16b
+	WORD $0x4e6c1c42 // bic v2.16b, v2.16b, v12.16b
+	WORD $0x4e6c1c63 // bic v3.16b, v3.16b, v12.16b
+	WORD $0x4e6c1c84 // bic v4.16b, v4.16b, v12.16b
+	WORD $0x4e6c1ca5 // bic v5.16b, v5.16b, v12.16b
+	WORD $0x4e6c1cc6 // bic v6.16b, v6.16b, v12.16b
+	WORD $0x4e6c1ce7 // bic v7.16b, v7.16b, v12.16b
+	WORD $0x4e6c1d08 // bic v8.16b, v8.16b, v12.16b
 	VEOR V12.B16, V12.B16, V12.B16
 	VEOR V13.B16, V13.B16, V13.B16
 	VEOR V14.B16, V14.B16, V14.B16

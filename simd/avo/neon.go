@@ -424,7 +424,7 @@ func (n *neon) maskZeros(mask, v vec) {
 func (n *neon) clear(v, mask vec) {
 	for i := range v.registers {
 		d, b := v.number(i), mask.number(i)
-		n.word(0x4e601c00|uint32(b<<16|d<<5|d), "bic v%[1]d.16b, v%[1]d.16b, v%[2]d.16b", d, b)
+		n.word(0x4e601c00|uint32(b<<16|d<<5|d), "bic v%[2]d.16b, v%[2]d.16b, v%[3]d.16b", d, b)
 	}
 }
 
@@ -432,7 +432,7 @@ func (n *neon) clear(v, mask vec) {
 func (n *neon) greatest(v vec) vec {
 	most := n.vec(1)
 	n.do(fmax, most, v, v.part(1))
-	n.word(0x6e30f800|uint32(most.first<<5|most.first), "fmaxv s%[1]d, v%[1]d.4s", most.first)
+	n.word(0x6e30f800|uint32(most.first<<5|most.first), "fmaxv s%[2]d, v%[2]d.4s", most.first)
 	n.dup(most, most.lowest())
 	return most
 }
