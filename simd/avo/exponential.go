@@ -249,7 +249,7 @@ func (s isa) gate() {
 	VANDPS(magnitude, y, least)
 	swap := s.vector()
 	VMINPS(most, least, swap)
-	VMAXPS(most, least, most)
+	VMAXPS(least, most, most) // of |re| or |im| NaN, one of the two is
 	// most is 0 only where both are: then 0/tiny = 0.
 	divisor := s.constant(math.SmallestNonzeroFloat32)
 	VMAXPS(most, divisor, divisor)
