@@ -64,11 +64,13 @@ func sumExpNEON(x *float32, n int, shift float32) float32
 //go:noescape
 func softmaxNEON(x *float32, n int, scale float32)
 
-// shortSoftmaxNEON computes to[i] = scale·exp(x[i]) / Σ_j exp(x[j]) for n numbers, 1 ≤ n ≤ 8, and
-// reads and writes a whole register.
+// shortSoftmaxesNEON computes to[e] = s·exp(x[e]) / Σ_j exp(x[j]), the sum over the ring of e, with s
+// the number of its terms or, not scaled, 1. Ring i is [offsets[i], offsets[i+1]),
+// counted from offsets[0], and has at most 8 terms; whole registers are read
+// and written.
 //
 //go:noescape
-func shortSoftmaxNEON(to *float32, x *float32, n int, scale float32)
+func shortSoftmaxesNEON(to *float32, x *float32, offsets *int64, rings int, scaled bool)
 
 // gateNEON computes z·σ(a|z| + b) with z = re + i·im and σ(x) = 1/(1 + e^-x) for n
 // numbers, a multiple of 16. The greater of |re| and |im| is taken out of the
@@ -353,7 +355,8 @@ func aggregateB1NEON(m *float32, step int, rowStep int, setStep int, z *float32,
 //go:noescape
 func dotB1NEON(u *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int, dots *float32)
 
-// sumLanesNEON computes to[e] = Σ of the lanes of dots[e] for n edges; step is in bytes.
+// sumLanesNEON computes to[e] = Σ of the lanes of dots[e] for n edges, in whole registers: it
+// reads and writes up to a multiple of 8.
 //
 //go:noescape
-func sumLanesNEON(to *float32, step int, dots *float32, n int)
+func sumLanesNEON(to *float32, dots *float32, n int)

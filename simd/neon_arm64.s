@@ -899,98 +899,114 @@ scaleOne:
 scaleEnd:
 	RET
 
-TEXT ·shortSoftmaxNEON(SB), NOSPLIT, $0-28
+TEXT ·shortSoftmaxesNEON(SB), NOSPLIT, $0-33
 	MOVD to+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD n+16(FP), R2
-	MOVD $exponential<>(SB), R3
-	FLDPQ (R3), (F0, F1)
-	FLDPQ 32(R3), (F2, F3)
-	FLDPQ (R1), (F4, F5)
-	MOVD $iota<>(SB), R3
-	FLDPQ (R3), (F8, F9)
-	VDUP R2, V10.S4
-	WORD $0x4ea83548 // cmgt v8.4s, v10.4s, v8.4s
-	WORD $0x4ea93549 // cmgt v9.4s, v10.4s, v9.4s
-	MOVW $0xff800000, R4
-	VDUP R4, V6.S4
-	VDUP R4, V7.S4
-	VBIT V8.B16, V4.B16, V6.B16
-	VBIT V9.B16, V5.B16, V7.B16
-	WORD $0x4e27f4cb // fmax v11.4s, v6.4s, v7.4s
-	WORD $0x6e30f96b // fmaxv s11, v11.4s
-	VDUP V11.S[0], V11.S4
-	WORD $0x4eabd4c6 // fsub v6.4s, v6.4s, v11.4s
-	WORD $0x4eabd4e7 // fsub v7.4s, v7.4s, v11.4s
-	VDUP V2.S[2], V12.S4
-	WORD $0x4eacf4c6 // fmin v6.4s, v6.4s, v12.4s
-	WORD $0x4eacf4e7 // fmin v7.4s, v7.4s, v12.4s
-	VDUP V2.S[3], V12.S4
-	WORD $0x4e2cf4c6 // fmax v6.4s, v6.4s, v12.4s
-	WORD $0x4e2cf4e7 // fmax v7.4s, v7.4s, v12.4s
-	WORD $0x4f8198cd // fmul v13.4s, v6.4s, v1.s[2]
-	WORD $0x4f8198ee // fmul v14.4s, v7.4s, v1.s[2]
-	WORD $0x4e2189ad // frintn v13.4s, v13.4s
-	WORD $0x4e2189ce // frintn v14.4s, v14.4s
-	WORD $0x4fa159a6 // fmls v6.4s, v13.4s, v1.s[3]
-	WORD $0x4fa159c7 // fmls v7.4s, v14.4s, v1.s[3]
-	WORD $0x4f8251a6 // fmls v6.4s, v13.4s, v2.s[0]
-	WORD $0x4f8251c7 // fmls v7.4s, v14.4s, v2.s[0]
-	VDUP V0.S[1], V15.S4
-	VDUP V0.S[1], V16.S4
-	WORD $0x4f8010cf // fmla v15.4s, v6.4s, v0.s[0]
-	WORD $0x4f8010f0 // fmla v16.4s, v7.4s, v0.s[0]
-	VDUP V0.S[2], V17.S4
-	VDUP V0.S[2], V18.S4
-	WORD $0x4e2fccd1 // fmla v17.4s, v6.4s, v15.4s
-	WORD $0x4e30ccf2 // fmla v18.4s, v7.4s, v16.4s
-	VDUP V0.S[3], V15.S4
-	VDUP V0.S[3], V16.S4
-	WORD $0x4e31cccf // fmla v15.4s, v6.4s, v17.4s
-	WORD $0x4e32ccf0 // fmla v16.4s, v7.4s, v18.4s
-	VDUP V1.S[0], V17.S4
-	VDUP V1.S[0], V18.S4
-	WORD $0x4e2fccd1 // fmla v17.4s, v6.4s, v15.4s
-	WORD $0x4e30ccf2 // fmla v18.4s, v7.4s, v16.4s
-	VDUP V1.S[1], V15.S4
-	VDUP V1.S[1], V16.S4
-	WORD $0x4e31cccf // fmla v15.4s, v6.4s, v17.4s
-	WORD $0x4e32ccf0 // fmla v16.4s, v7.4s, v18.4s
-	WORD $0x6e26dcd1 // fmul v17.4s, v6.4s, v6.4s
-	WORD $0x6e27dcf2 // fmul v18.4s, v7.4s, v7.4s
-	WORD $0x4e2fce26 // fmla v6.4s, v17.4s, v15.4s
-	WORD $0x4e30ce47 // fmla v7.4s, v18.4s, v16.4s
-	VDUP V2.S[1], V12.S4
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x4e21a9ad // fcvtns v13.4s, v13.4s
-	WORD $0x4e21a9ce // fcvtns v14.4s, v14.4s
-	WORD $0x4f3f05af // sshr v15.4s, v13.4s, #1
-	WORD $0x4f3f05d0 // sshr v16.4s, v14.4s, #1
-	WORD $0x6eaf85ad // sub v13.4s, v13.4s, v15.4s
-	WORD $0x6eb085ce // sub v14.4s, v14.4s, v16.4s
-	VDUP V3.S[1], V12.S4
-	WORD $0x4eac85ef // add v15.4s, v15.4s, v12.4s
-	WORD $0x4eac8610 // add v16.4s, v16.4s, v12.4s
-	VSHL $23, V15.S4, V15.S4
-	VSHL $23, V16.S4, V16.S4
-	WORD $0x6e2fdcc6 // fmul v6.4s, v6.4s, v15.4s
-	WORD $0x6e30dce7 // fmul v7.4s, v7.4s, v16.4s
-	WORD $0x4eac85ad // add v13.4s, v13.4s, v12.4s
-	WORD $0x4eac85ce // add v14.4s, v14.4s, v12.4s
-	VSHL $23, V13.S4, V13.S4
-	VSHL $23, V14.S4, V14.S4
-	WORD $0x6e2ddcc6 // fmul v6.4s, v6.4s, v13.4s
-	WORD $0x6e2edce7 // fmul v7.4s, v7.4s, v14.4s
-	WORD $0x4e27d4cc // fadd v12.4s, v6.4s, v7.4s
-	WORD $0x6e2cd58c // faddp v12.4s, v12.4s, v12.4s
-	WORD $0x6e2cd58c // faddp v12.4s, v12.4s, v12.4s
-	FMOVS scale+24(FP), F13
-	VDUP V13.S[0], V13.S4
-	WORD $0x6e2cfdad // fdiv v13.4s, v13.4s, v12.4s
-	WORD $0x6e2ddcc6 // fmul v6.4s, v6.4s, v13.4s
-	WORD $0x6e2ddce7 // fmul v7.4s, v7.4s, v13.4s
-	FSTPQ (F6, F7), (R0)
+	MOVD offsets+16(FP), R2
+	MOVD rings+24(FP), R3
+	MOVBU scaled+32(FP), R4
+	MOVD $exponential<>(SB), R7
+	FLDPQ (R7), (F0, F1)
+	FLDPQ 32(R7), (F2, F3)
+	MOVW $0xff800000, R7
+	VDUP R7, V7.S4
+	MOVD $iota<>(SB), R7
+	FLDPQ (R7), (F4, F5)
+ring:
+	LDP (R2), (R5, R6)
+	SUBS R5, R6, R5
+	BEQ next
+	FLDPQ (R1), (F8, F9)
+	VDUP R5, V14.S4
+	WORD $0x4ea435cc // cmgt v12.4s, v14.4s, v4.4s
+	WORD $0x4ea535cd // cmgt v13.4s, v14.4s, v5.4s
+	VMOV V7.B16, V10.B16
+	VMOV V7.B16, V11.B16
+	VBIT V12.B16, V8.B16, V10.B16
+	VBIT V13.B16, V9.B16, V11.B16
+	WORD $0x4e2bf54f // fmax v15.4s, v10.4s, v11.4s
+	WORD $0x6e30f9ef // fmaxv s15, v15.4s
+	VDUP V15.S[0], V15.S4
+	WORD $0x4eafd54a // fsub v10.4s, v10.4s, v15.4s
+	WORD $0x4eafd56b // fsub v11.4s, v11.4s, v15.4s
+	VDUP V2.S[2], V16.S4
+	WORD $0x4eb0f54a // fmin v10.4s, v10.4s, v16.4s
+	WORD $0x4eb0f56b // fmin v11.4s, v11.4s, v16.4s
+	VDUP V2.S[3], V16.S4
+	WORD $0x4e30f54a // fmax v10.4s, v10.4s, v16.4s
+	WORD $0x4e30f56b // fmax v11.4s, v11.4s, v16.4s
+	WORD $0x4f819951 // fmul v17.4s, v10.4s, v1.s[2]
+	WORD $0x4f819972 // fmul v18.4s, v11.4s, v1.s[2]
+	WORD $0x4e218a31 // frintn v17.4s, v17.4s
+	WORD $0x4e218a52 // frintn v18.4s, v18.4s
+	WORD $0x4fa15a2a // fmls v10.4s, v17.4s, v1.s[3]
+	WORD $0x4fa15a4b // fmls v11.4s, v18.4s, v1.s[3]
+	WORD $0x4f82522a // fmls v10.4s, v17.4s, v2.s[0]
+	WORD $0x4f82524b // fmls v11.4s, v18.4s, v2.s[0]
+	VDUP V0.S[1], V19.S4
+	VDUP V0.S[1], V20.S4
+	WORD $0x4f801153 // fmla v19.4s, v10.4s, v0.s[0]
+	WORD $0x4f801174 // fmla v20.4s, v11.4s, v0.s[0]
+	VDUP V0.S[2], V21.S4
+	VDUP V0.S[2], V22.S4
+	WORD $0x4e33cd55 // fmla v21.4s, v10.4s, v19.4s
+	WORD $0x4e34cd76 // fmla v22.4s, v11.4s, v20.4s
+	VDUP V0.S[3], V19.S4
+	VDUP V0.S[3], V20.S4
+	WORD $0x4e35cd53 // fmla v19.4s, v10.4s, v21.4s
+	WORD $0x4e36cd74 // fmla v20.4s, v11.4s, v22.4s
+	VDUP V1.S[0], V21.S4
+	VDUP V1.S[0], V22.S4
+	WORD $0x4e33cd55 // fmla v21.4s, v10.4s, v19.4s
+	WORD $0x4e34cd76 // fmla v22.4s, v11.4s, v20.4s
+	VDUP V1.S[1], V19.S4
+	VDUP V1.S[1], V20.S4
+	WORD $0x4e35cd53 // fmla v19.4s, v10.4s, v21.4s
+	WORD $0x4e36cd74 // fmla v20.4s, v11.4s, v22.4s
+	WORD $0x6e2add55 // fmul v21.4s, v10.4s, v10.4s
+	WORD $0x6e2bdd76 // fmul v22.4s, v11.4s, v11.4s
+	WORD $0x4e33ceaa // fmla v10.4s, v21.4s, v19.4s
+	WORD $0x4e34cecb // fmla v11.4s, v22.4s, v20.4s
+	VDUP V2.S[1], V16.S4
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x4f3f0633 // sshr v19.4s, v17.4s, #1
+	WORD $0x4f3f0654 // sshr v20.4s, v18.4s, #1
+	WORD $0x6eb38631 // sub v17.4s, v17.4s, v19.4s
+	WORD $0x6eb48652 // sub v18.4s, v18.4s, v20.4s
+	VDUP V3.S[1], V16.S4
+	WORD $0x4eb08673 // add v19.4s, v19.4s, v16.4s
+	WORD $0x4eb08694 // add v20.4s, v20.4s, v16.4s
+	VSHL $23, V19.S4, V19.S4
+	VSHL $23, V20.S4, V20.S4
+	WORD $0x6e33dd4a // fmul v10.4s, v10.4s, v19.4s
+	WORD $0x6e34dd6b // fmul v11.4s, v11.4s, v20.4s
+	WORD $0x4eb08631 // add v17.4s, v17.4s, v16.4s
+	WORD $0x4eb08652 // add v18.4s, v18.4s, v16.4s
+	VSHL $23, V17.S4, V17.S4
+	VSHL $23, V18.S4, V18.S4
+	WORD $0x6e31dd4a // fmul v10.4s, v10.4s, v17.4s
+	WORD $0x6e32dd6b // fmul v11.4s, v11.4s, v18.4s
+	MOVD $1, R6
+	CMP $0, R4
+	CSEL NE, R5, R6, R6
+	SCVTFS R6, F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x4e2bd550 // fadd v16.4s, v10.4s, v11.4s
+	WORD $0x6e30d610 // faddp v16.4s, v16.4s, v16.4s
+	WORD $0x6e30d610 // faddp v16.4s, v16.4s, v16.4s
+	WORD $0x6e30fcc6 // fdiv v6.4s, v6.4s, v16.4s
+	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
+	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
+	FSTPQ (F10, F11), (R0)
+	ADD R5<<2, R0
+	ADD R5<<2, R1
+next:
+	ADD $8, R2
+	SUBS $1, R3
+	BNE ring
 	RET
 
 TEXT ·gateNEON(SB), NOSPLIT, $0-40
@@ -4083,18 +4099,36 @@ end:
 	BNE vertex
 	RET
 
-TEXT ·sumLanesNEON(SB), NOSPLIT, $0-32
+TEXT ·sumLanesNEON(SB), NOSPLIT, $0-24
 	MOVD to+0(FP), R0
-	MOVD step+8(FP), R1
-	MOVD dots+16(FP), R2
-	MOVD n+24(FP), R3
-edge:
-	FLDPQ.P 32(R2), (F0, F1)
-	WORD $0x4e21d402 // fadd v2.4s, v0.4s, v1.4s
-	WORD $0x6e22d442 // faddp v2.4s, v2.4s, v2.4s
-	WORD $0x6e22d442 // faddp v2.4s, v2.4s, v2.4s
-	FMOVS F2, (R0)
-	ADD R1, R0
-	SUBS $1, R3
-	BNE edge
+	MOVD dots+8(FP), R1
+	MOVD n+16(FP), R2
+edges:
+	FLDPQ.P 32(R1), (F0, F1)
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	FLDPQ.P 32(R1), (F2, F3)
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	FLDPQ.P 32(R1), (F4, F5)
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	FLDPQ.P 32(R1), (F6, F7)
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
+	FLDPQ.P 32(R1), (F8, F9)
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	FLDPQ.P 32(R1), (F10, F11)
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
+	FLDPQ.P 32(R1), (F12, F13)
+	WORD $0x4e2dd58c // fadd v12.4s, v12.4s, v13.4s
+	FLDPQ.P 32(R1), (F14, F15)
+	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
+	WORD $0x6e22d400 // faddp v0.4s, v0.4s, v2.4s
+	WORD $0x6e26d484 // faddp v4.4s, v4.4s, v6.4s
+	WORD $0x6e2ad508 // faddp v8.4s, v8.4s, v10.4s
+	WORD $0x6e2ed58c // faddp v12.4s, v12.4s, v14.4s
+	WORD $0x6e24d400 // faddp v0.4s, v0.4s, v4.4s
+	WORD $0x6e2cd508 // faddp v8.4s, v8.4s, v12.4s
+	FMOVQ F0, (R0)
+	FMOVQ F8, 16(R0)
+	ADD $32, R0
+	SUBS $8, R2
+	BGT edges
 	RET

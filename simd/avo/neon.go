@@ -81,7 +81,11 @@ func (s isa) writeNEON(path, stubs string) {
 	for _, declaration := range file.Decls {
 		function := declaration.(*ast.FuncDecl)
 		n.begin(function)
-		bodies[strings.TrimSuffix(function.Name.Name, s.name)](n)
+		body, written := bodies[strings.TrimSuffix(function.Name.Name, s.name)]
+		if !written {
+			panic("no body of " + function.Name.Name)
+		}
+		body(n)
 		n.op("RET")
 	}
 	if err := os.WriteFile(path, []byte(n.String()), 0o644); err != nil {
@@ -93,7 +97,7 @@ func (s isa) writeNEON(path, stubs string) {
 func (s isa) neonBodies() map[string]func(*neon) {
 	bodies := map[string]func(*neon){
 		"add": (*neon).add, "rectify": (*neon).rectify, "shift": (*neon).shift, "rowMax": (*neon).rowMax,
-		"sumExp": (*neon).sumExp, "softmax": (*neon).softmax, "shortSoftmax": (*neon).shortSoftmax,
+		"sumExp": (*neon).sumExp, "softmax": (*neon).softmax, "shortSoftmaxes": (*neon).shortSoftmaxes,
 		"gate": (*neon).gate, "expm1": (*neon).expm1, "phases": (*neon).phases, "weigh": (*neon).weigh,
 		"sumLanes": (*neon).sumLanes,
 	}
@@ -119,8 +123,8 @@ func (n *neon) begin(function *ast.FuncDecl) {
 	at := 0
 	place := func(name string, kind ast.Expr) {
 		size := 8
-		if identifier, plain := kind.(*ast.Ident); plain && identifier.Name == "float32" {
-			size = 4
+		if identifier, plain := kind.(*ast.Ident); plain {
+			size = map[string]int{"int": 8, "int64": 8, "float32": 4, "bool": 1}[identifier.Name]
 		}
 		at = (at + size - 1) / size * size
 		n.parameters[name] = fmt.Sprintf("%s+%d(FP)", name, at)

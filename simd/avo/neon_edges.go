@@ -290,11 +290,22 @@ func (n *neon) accumulate(s *neonSum, a, b vec) {
 }
 
 func (n *neon) sumLanes() {
-	to, step, dots, left := n.argument("to"), n.argument("step"), n.argument("dots"), n.argument("n")
-	v := n.vec(2)
-	n.label("edge")
-	n.loadNext(v, dots)
-	n.scope(func() { n.op("FMOVS F%d, (%v)", n.total(v).first, to) })
-	n.op("ADD %v, %v", step, to)
-	n.repeat("edge", left, 1)
+	to, dots, left := n.argument("to"), n.argument("dots"), n.argument("n")
+	v := n.vecs(8, 2)
+	n.label("edges")
+	for i := range v {
+		n.loadNext(v[i], dots)
+		n.do(fadd, v[i].part(0), v[i], v[i].part(1))
+	}
+	// Four sums of two lanes each, then two of four.
+	for distance := 1; distance < 4; distance *= 2 {
+		for i := 0; i < len(v); i += 2 * distance {
+			n.do(faddp, v[i].part(0), v[i], v[i+distance])
+		}
+	}
+	n.store(v[0].part(0), to, 0)
+	n.store(v[4].part(0), to, 16)
+	n.advance(32, to)
+	n.op("SUBS $%d, %v", len(v), left)
+	n.op("BGT edges")
 }

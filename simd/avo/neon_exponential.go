@@ -172,22 +172,39 @@ func (n *neon) softmax() {
 	})
 }
 
-func (n *neon) shortSoftmax() {
-	to, x, count := n.argument("to"), n.argument("x"), n.argument("n")
-	e, given, v, inside, bound := n.exponential(), n.vec(2), n.vec(2), n.vec(2), n.vec(1)
+func (n *neon) shortSoftmaxes() {
+	to, x, offsets, rings := n.argument("to"), n.argument("x"), n.argument("offsets"), n.argument("rings")
+	scaled, terms, next := n.gp(), n.gp(), n.gp()
+	n.op("MOVBU %s, %v", n.parameters["scaled"], scaled)
+	e, iota, factor, none := n.exponential(), n.vec(2), n.vec(1), n.vec(1)
+	n.minusInfinity(none)
+	n.scope(func() { n.load(iota, n.address("iota"), 0) })
+	n.label("ring")
+	n.op("LDP (%v), (%v, %v)", offsets, terms, next)
+	n.op("SUBS %v, %v, %v", terms, next, terms)
+	n.op("BEQ next")
+	given, v, inside, bound := n.vec(2), n.vec(2), n.vec(2), n.vec(1)
 	n.load(given, x, 0)
-	n.load(inside, n.address("iota"), 0)
-	n.op("VDUP %v, V%d.S4", count, bound.first)
-	n.do(cmgt, inside, bound, inside)
-	n.minusInfinity(v)
+	n.op("VDUP %v, V%d.S4", terms, bound.first)
+	n.do(cmgt, inside, bound, iota)
+	n.set(v, none)
 	n.choose(v, given, inside)
 	// Where there is no number, exp(-∞) = 0 is added.
 	n.do(fsub, v, v, n.greatest(v))
 	e.replace(v)
-	sum, factor := n.total(v), n.broadcast("scale")
-	n.do(fdiv, factor, factor, sum)
+	n.op("MOVD $1, %v", next)
+	n.op("CMP $0, %v", scaled)
+	n.op("CSEL NE, %v, %v, %v", terms, next, next)
+	n.op("SCVTFS %v, F%d", next, factor.first)
+	n.dup(factor, factor.lowest())
+	n.do(fdiv, factor, factor, n.total(v))
 	n.do(fmul, v, v, factor)
 	n.store(v, to, 0)
+	n.op("ADD %v<<2, %v", terms, to)
+	n.op("ADD %v<<2, %v", terms, x)
+	n.label("next")
+	n.advance(8, offsets)
+	n.repeat("ring", rings, 1)
 }
 
 func (n *neon) gate() {
