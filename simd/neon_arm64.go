@@ -360,3 +360,239 @@ func dotB1NEON(u *float32, step int, rowStep int, setStep int, z *float32, coeff
 //
 //go:noescape
 func sumLanesNEON(to *float32, dots *float32, n int)
+
+// correlation6x1NEON computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 6 rows i and 1 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation6x1NEON(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// correlation2x1NEON computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 2 rows i and 1 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation2x1NEON(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// correlation1x1NEON computes
+//
+//	c[i][j] += Σ_k a[k][i] b[k][j]
+//
+// for groups groups of 1 rows i and 1 strips of 16 columns j, over k ≥ 1 rows;
+// steps are in bytes between rows.
+//
+//go:noescape
+func correlation1x1NEON(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int)
+
+// exponentiateNEON computes x[i] = exp(x[i] - shift) for n numbers, a multiple of 16, and returns their sum.
+//
+//go:noescape
+func exponentiateNEON(x *float32, n int, shift float32) float32
+
+// scaleNEON computes x[i] *= factor for n numbers, a multiple of 16.
+//
+//go:noescape
+func scaleNEON(x *float32, n int, factor float32)
+
+// maskNEON sets gradient[i] to 0 where y[i] ≤ 0, for n numbers, a multiple of 16.
+//
+//go:noescape
+func maskNEON(gradient *float32, y *float32, n int)
+
+// adamNEON is Adam for n numbers, a multiple of 16: other1 and other2 are 1 - beta1 and 1 -
+// beta2, root is 1/Root, and factor the gradient's.
+//
+//go:noescape
+func adamNEON(w *float32, first *float32, second *float32, gradient *float32, n int, beta1 float32, beta2 float32, other1 float32, other2 float32, rate float32, root float32, epsilon float32, decay float32, penalty float32, factor float32)
+
+// regularGradient1NEON replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient1NEON(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient1NEON replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient1NEON(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// regularGradient2NEON replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient2NEON(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient2NEON replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient2NEON(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// regularGradient3NEON replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient3NEON(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient3NEON replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient3NEON(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// regularGradient4NEON replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;
+// x and gradient have rows rowStep bytes apart. bound and scale are not used.
+//
+//go:noescape
+func regularGradient4NEON(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// polyGradient4NEON replaces gradient by the gradient of poly at x for 16 channels of a vertex, see
+// Circle.polyGradient and poly for the arguments; inverse is 1/samples.
+//
+//go:noescape
+func polyGradient4NEON(gradient *float32, x *float32, rowStep int, basis *float32, sampleStep int, samples int, bound float32, scale float32, inverse float32)
+
+// spreadPQQ1NEON adds to the rows z of each edge of each vertex, those of the groups (Scalar, ToScalar, ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadPQQ1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLBM1NEON adds to the rows z of each edge of each vertex, those of the groups (Lift, Both, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLBM1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLMM1NEON adds to the rows z of each edge of each vertex, those of the groups (Lift, Minus, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLMM1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadPQ1NEON adds to the rows z of each edge of each vertex, those of the groups (Scalar, ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadPQ1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLB1NEON adds to the rows z of each edge of each vertex, those of the groups (Lift, Both),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLB1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadLM1NEON adds to the rows z of each edge of each vertex, those of the groups (Lift, Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadLM1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadP1NEON adds to the rows z of each edge of each vertex, those of the groups (Scalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadP1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadQ1NEON adds to the rows z of each edge of each vertex, those of the groups (ToScalar),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadQ1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadL1NEON adds to the rows z of each edge of each vertex, those of the groups (Lift),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadL1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadM1NEON adds to the rows z of each edge of each vertex, those of the groups (Minus),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadM1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// spreadB1NEON adds to the rows z of each edge of each vertex, those of the groups (Both),
+// Σ_t c(e) m_t·∂m_t/∂z for the vertex's rows m, a register's channels and
+// 1 sets. coefficients are those of weigh.
+//
+//go:noescape
+func spreadB1NEON(m *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int)
+
+// unrotate0NEON is the transpose of rotate0: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate0NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated0NEON is the transpose of rotate0: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated0NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate1NEON is the transpose of rotate1: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate1NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated1NEON is the transpose of rotate1: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated1NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate2NEON is the transpose of rotate2: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate2NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated2NEON is the transpose of rotate2: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated2NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate3NEON is the transpose of rotate3: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate3NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated3NEON is the transpose of rotate3: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated3NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// unrotate4NEON is the transpose of rotate4: row e of f, step bytes apart, becomes z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func unrotate4NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)
+
+// addUnrotated4NEON is the transpose of rotate4: row e of f, step bytes apart, grows by z_0,
+// e^{-ik(g-θ)} ẑ_k of z[e] for n edges e.
+//
+//go:noescape
+func addUnrotated4NEON(f *float32, step int, rowStep int, z *float32, in *float32, n int)

@@ -26,7 +26,11 @@ DATA circle<>+0(SB)/4, $0xbf520000
 DATA circle<>+4(SB)/4, $0x3fd20000
 DATA circle<>+8(SB)/4, $0x3df00000
 DATA circle<>+12(SB)/4, $0x3f000000
-GLOBL circle<>(SB), RODATA|NOPTR, $16
+DATA circle<>+16(SB)/4, $0x401d8000
+DATA circle<>+20(SB)/4, $0xbfd20000
+DATA circle<>+24(SB)/4, $0xbfd20000
+DATA circle<>+28(SB)/4, $0x00000000
+GLOBL circle<>(SB), RODATA|NOPTR, $32
 
 DATA iota<>+0(SB)/4, $0x00000000
 DATA iota<>+4(SB)/4, $0x00000001
@@ -642,7 +646,7 @@ TEXT ·sumExpNEON(SB), NOSPLIT, $0-28
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 loop:
-	FLDPQ.P 32(R0), (F7, F8)
+	FLDPQ (R0), (F7, F8)
 	WORD $0x4ea0d4e7 // fsub v7.4s, v7.4s, v0.4s
 	WORD $0x4ea0d508 // fsub v8.4s, v8.4s, v0.4s
 	VDUP V3.S[2], V9.S4
@@ -707,6 +711,7 @@ loop:
 	WORD $0x6e2bdd08 // fmul v8.4s, v8.4s, v11.4s
 	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	ADD $32, R0
 	SUBS $8, R1
 	BNE loop
 	WORD $0x4e26d4a9 // fadd v9.4s, v5.4s, v6.4s
@@ -4131,4 +4136,2778 @@ edges:
 	ADD $32, R0
 	SUBS $8, R2
 	BGT edges
+	RET
+
+TEXT ·correlation6x1NEON(SB), NOSPLIT, $0-64
+	MOVD c+0(FP), R0
+	MOVD cStep+8(FP), R1
+	MOVD a+16(FP), R2
+	MOVD aStep+24(FP), R3
+	MOVD b+32(FP), R4
+	MOVD bStep+40(FP), R5
+	MOVD k+48(FP), R6
+	MOVD groups+56(FP), R7
+group:
+	MOVD R2, R8
+	MOVD R4, R9
+	MOVD R6, R10
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+row:
+	FMOVQ 0(R8), F24
+	FMOVD 16(R8), F25
+	FLDPQ (R9), (F26, F27)
+	FLDPQ 32(R9), (F28, F29)
+	WORD $0x4f981340 // fmla v0.4s, v26.4s, v24.s[0]
+	WORD $0x4f981361 // fmla v1.4s, v27.4s, v24.s[0]
+	WORD $0x4f981382 // fmla v2.4s, v28.4s, v24.s[0]
+	WORD $0x4f9813a3 // fmla v3.4s, v29.4s, v24.s[0]
+	WORD $0x4fb81344 // fmla v4.4s, v26.4s, v24.s[1]
+	WORD $0x4fb81365 // fmla v5.4s, v27.4s, v24.s[1]
+	WORD $0x4fb81386 // fmla v6.4s, v28.4s, v24.s[1]
+	WORD $0x4fb813a7 // fmla v7.4s, v29.4s, v24.s[1]
+	WORD $0x4f981b48 // fmla v8.4s, v26.4s, v24.s[2]
+	WORD $0x4f981b69 // fmla v9.4s, v27.4s, v24.s[2]
+	WORD $0x4f981b8a // fmla v10.4s, v28.4s, v24.s[2]
+	WORD $0x4f981bab // fmla v11.4s, v29.4s, v24.s[2]
+	WORD $0x4fb81b4c // fmla v12.4s, v26.4s, v24.s[3]
+	WORD $0x4fb81b6d // fmla v13.4s, v27.4s, v24.s[3]
+	WORD $0x4fb81b8e // fmla v14.4s, v28.4s, v24.s[3]
+	WORD $0x4fb81baf // fmla v15.4s, v29.4s, v24.s[3]
+	WORD $0x4f991350 // fmla v16.4s, v26.4s, v25.s[0]
+	WORD $0x4f991371 // fmla v17.4s, v27.4s, v25.s[0]
+	WORD $0x4f991392 // fmla v18.4s, v28.4s, v25.s[0]
+	WORD $0x4f9913b3 // fmla v19.4s, v29.4s, v25.s[0]
+	WORD $0x4fb91354 // fmla v20.4s, v26.4s, v25.s[1]
+	WORD $0x4fb91375 // fmla v21.4s, v27.4s, v25.s[1]
+	WORD $0x4fb91396 // fmla v22.4s, v28.4s, v25.s[1]
+	WORD $0x4fb913b7 // fmla v23.4s, v29.4s, v25.s[1]
+	ADD R3, R8
+	ADD R5, R9
+	SUBS $1, R10
+	BNE row
+	FLDPQ (R0), (F26, F27)
+	FLDPQ 32(R0), (F28, F29)
+	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
+	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
+	WORD $0x4e3cd442 // fadd v2.4s, v2.4s, v28.4s
+	WORD $0x4e3dd463 // fadd v3.4s, v3.4s, v29.4s
+	FSTPQ (F0, F1), (R0)
+	FSTPQ (F2, F3), 32(R0)
+	ADD R1, R0
+	FLDPQ (R0), (F26, F27)
+	FLDPQ 32(R0), (F28, F29)
+	WORD $0x4e3ad484 // fadd v4.4s, v4.4s, v26.4s
+	WORD $0x4e3bd4a5 // fadd v5.4s, v5.4s, v27.4s
+	WORD $0x4e3cd4c6 // fadd v6.4s, v6.4s, v28.4s
+	WORD $0x4e3dd4e7 // fadd v7.4s, v7.4s, v29.4s
+	FSTPQ (F4, F5), (R0)
+	FSTPQ (F6, F7), 32(R0)
+	ADD R1, R0
+	FLDPQ (R0), (F26, F27)
+	FLDPQ 32(R0), (F28, F29)
+	WORD $0x4e3ad508 // fadd v8.4s, v8.4s, v26.4s
+	WORD $0x4e3bd529 // fadd v9.4s, v9.4s, v27.4s
+	WORD $0x4e3cd54a // fadd v10.4s, v10.4s, v28.4s
+	WORD $0x4e3dd56b // fadd v11.4s, v11.4s, v29.4s
+	FSTPQ (F8, F9), (R0)
+	FSTPQ (F10, F11), 32(R0)
+	ADD R1, R0
+	FLDPQ (R0), (F26, F27)
+	FLDPQ 32(R0), (F28, F29)
+	WORD $0x4e3ad58c // fadd v12.4s, v12.4s, v26.4s
+	WORD $0x4e3bd5ad // fadd v13.4s, v13.4s, v27.4s
+	WORD $0x4e3cd5ce // fadd v14.4s, v14.4s, v28.4s
+	WORD $0x4e3dd5ef // fadd v15.4s, v15.4s, v29.4s
+	FSTPQ (F12, F13), (R0)
+	FSTPQ (F14, F15), 32(R0)
+	ADD R1, R0
+	FLDPQ (R0), (F26, F27)
+	FLDPQ 32(R0), (F28, F29)
+	WORD $0x4e3ad610 // fadd v16.4s, v16.4s, v26.4s
+	WORD $0x4e3bd631 // fadd v17.4s, v17.4s, v27.4s
+	WORD $0x4e3cd652 // fadd v18.4s, v18.4s, v28.4s
+	WORD $0x4e3dd673 // fadd v19.4s, v19.4s, v29.4s
+	FSTPQ (F16, F17), (R0)
+	FSTPQ (F18, F19), 32(R0)
+	ADD R1, R0
+	FLDPQ (R0), (F26, F27)
+	FLDPQ 32(R0), (F28, F29)
+	WORD $0x4e3ad694 // fadd v20.4s, v20.4s, v26.4s
+	WORD $0x4e3bd6b5 // fadd v21.4s, v21.4s, v27.4s
+	WORD $0x4e3cd6d6 // fadd v22.4s, v22.4s, v28.4s
+	WORD $0x4e3dd6f7 // fadd v23.4s, v23.4s, v29.4s
+	FSTPQ (F20, F21), (R0)
+	FSTPQ (F22, F23), 32(R0)
+	ADD R1, R0
+	ADD $24, R2
+	SUBS $1, R7
+	BNE group
+	RET
+
+TEXT ·correlation2x1NEON(SB), NOSPLIT, $0-64
+	MOVD c+0(FP), R0
+	MOVD cStep+8(FP), R1
+	MOVD a+16(FP), R2
+	MOVD aStep+24(FP), R3
+	MOVD b+32(FP), R4
+	MOVD bStep+40(FP), R5
+	MOVD k+48(FP), R6
+	MOVD groups+56(FP), R7
+group:
+	MOVD R2, R8
+	MOVD R4, R9
+	MOVD R6, R10
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+row:
+	FMOVD 0(R8), F8
+	FLDPQ (R9), (F10, F11)
+	FLDPQ 32(R9), (F12, F13)
+	WORD $0x4f881140 // fmla v0.4s, v10.4s, v8.s[0]
+	WORD $0x4f881161 // fmla v1.4s, v11.4s, v8.s[0]
+	WORD $0x4f881182 // fmla v2.4s, v12.4s, v8.s[0]
+	WORD $0x4f8811a3 // fmla v3.4s, v13.4s, v8.s[0]
+	WORD $0x4fa81144 // fmla v4.4s, v10.4s, v8.s[1]
+	WORD $0x4fa81165 // fmla v5.4s, v11.4s, v8.s[1]
+	WORD $0x4fa81186 // fmla v6.4s, v12.4s, v8.s[1]
+	WORD $0x4fa811a7 // fmla v7.4s, v13.4s, v8.s[1]
+	ADD R3, R8
+	ADD R5, R9
+	SUBS $1, R10
+	BNE row
+	FLDPQ (R0), (F10, F11)
+	FLDPQ 32(R0), (F12, F13)
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x4e2dd463 // fadd v3.4s, v3.4s, v13.4s
+	FSTPQ (F0, F1), (R0)
+	FSTPQ (F2, F3), 32(R0)
+	ADD R1, R0
+	FLDPQ (R0), (F10, F11)
+	FLDPQ 32(R0), (F12, F13)
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4e7 // fadd v7.4s, v7.4s, v13.4s
+	FSTPQ (F4, F5), (R0)
+	FSTPQ (F6, F7), 32(R0)
+	ADD R1, R0
+	ADD $8, R2
+	SUBS $1, R7
+	BNE group
+	RET
+
+TEXT ·correlation1x1NEON(SB), NOSPLIT, $0-64
+	MOVD c+0(FP), R0
+	MOVD cStep+8(FP), R1
+	MOVD a+16(FP), R2
+	MOVD aStep+24(FP), R3
+	MOVD b+32(FP), R4
+	MOVD bStep+40(FP), R5
+	MOVD k+48(FP), R6
+	MOVD groups+56(FP), R7
+group:
+	MOVD R2, R8
+	MOVD R4, R9
+	MOVD R6, R10
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+row:
+	FMOVS 0(R8), F4
+	FLDPQ (R9), (F6, F7)
+	FLDPQ 32(R9), (F8, F9)
+	WORD $0x4f8410c0 // fmla v0.4s, v6.4s, v4.s[0]
+	WORD $0x4f8410e1 // fmla v1.4s, v7.4s, v4.s[0]
+	WORD $0x4f841102 // fmla v2.4s, v8.4s, v4.s[0]
+	WORD $0x4f841123 // fmla v3.4s, v9.4s, v4.s[0]
+	ADD R3, R8
+	ADD R5, R9
+	SUBS $1, R10
+	BNE row
+	FLDPQ (R0), (F6, F7)
+	FLDPQ 32(R0), (F8, F9)
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	FSTPQ (F0, F1), (R0)
+	FSTPQ (F2, F3), 32(R0)
+	ADD R1, R0
+	ADD $4, R2
+	SUBS $1, R7
+	BNE group
+	RET
+
+TEXT ·exponentiateNEON(SB), NOSPLIT, $0-28
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+	FMOVS shift+16(FP), F0
+	VDUP V0.S[0], V0.S4
+	MOVD $exponential<>(SB), R2
+	FLDPQ (R2), (F1, F2)
+	FLDPQ 32(R2), (F3, F4)
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+loop:
+	FLDPQ (R0), (F7, F8)
+	WORD $0x4ea0d4e7 // fsub v7.4s, v7.4s, v0.4s
+	WORD $0x4ea0d508 // fsub v8.4s, v8.4s, v0.4s
+	VDUP V3.S[2], V9.S4
+	WORD $0x4ea9f4e7 // fmin v7.4s, v7.4s, v9.4s
+	WORD $0x4ea9f508 // fmin v8.4s, v8.4s, v9.4s
+	VDUP V3.S[3], V9.S4
+	WORD $0x4e29f4e7 // fmax v7.4s, v7.4s, v9.4s
+	WORD $0x4e29f508 // fmax v8.4s, v8.4s, v9.4s
+	WORD $0x4f8298ea // fmul v10.4s, v7.4s, v2.s[2]
+	WORD $0x4f82990b // fmul v11.4s, v8.4s, v2.s[2]
+	WORD $0x4e21894a // frintn v10.4s, v10.4s
+	WORD $0x4e21896b // frintn v11.4s, v11.4s
+	WORD $0x4fa25947 // fmls v7.4s, v10.4s, v2.s[3]
+	WORD $0x4fa25968 // fmls v8.4s, v11.4s, v2.s[3]
+	WORD $0x4f835147 // fmls v7.4s, v10.4s, v3.s[0]
+	WORD $0x4f835168 // fmls v8.4s, v11.4s, v3.s[0]
+	VDUP V1.S[1], V12.S4
+	VDUP V1.S[1], V13.S4
+	WORD $0x4f8110ec // fmla v12.4s, v7.4s, v1.s[0]
+	WORD $0x4f81110d // fmla v13.4s, v8.4s, v1.s[0]
+	VDUP V1.S[2], V14.S4
+	VDUP V1.S[2], V15.S4
+	WORD $0x4e2cccee // fmla v14.4s, v7.4s, v12.4s
+	WORD $0x4e2dcd0f // fmla v15.4s, v8.4s, v13.4s
+	VDUP V1.S[3], V12.S4
+	VDUP V1.S[3], V13.S4
+	WORD $0x4e2eccec // fmla v12.4s, v7.4s, v14.4s
+	WORD $0x4e2fcd0d // fmla v13.4s, v8.4s, v15.4s
+	VDUP V2.S[0], V14.S4
+	VDUP V2.S[0], V15.S4
+	WORD $0x4e2cccee // fmla v14.4s, v7.4s, v12.4s
+	WORD $0x4e2dcd0f // fmla v15.4s, v8.4s, v13.4s
+	VDUP V2.S[1], V12.S4
+	VDUP V2.S[1], V13.S4
+	WORD $0x4e2eccec // fmla v12.4s, v7.4s, v14.4s
+	WORD $0x4e2fcd0d // fmla v13.4s, v8.4s, v15.4s
+	WORD $0x6e27dcee // fmul v14.4s, v7.4s, v7.4s
+	WORD $0x6e28dd0f // fmul v15.4s, v8.4s, v8.4s
+	WORD $0x4e2ccdc7 // fmla v7.4s, v14.4s, v12.4s
+	WORD $0x4e2dcde8 // fmla v8.4s, v15.4s, v13.4s
+	VDUP V3.S[1], V9.S4
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	WORD $0x4e21a94a // fcvtns v10.4s, v10.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f3f054c // sshr v12.4s, v10.4s, #1
+	WORD $0x4f3f056d // sshr v13.4s, v11.4s, #1
+	WORD $0x6eac854a // sub v10.4s, v10.4s, v12.4s
+	WORD $0x6ead856b // sub v11.4s, v11.4s, v13.4s
+	VDUP V4.S[1], V9.S4
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4ea985ad // add v13.4s, v13.4s, v9.4s
+	VSHL $23, V12.S4, V12.S4
+	VSHL $23, V13.S4, V13.S4
+	WORD $0x6e2cdce7 // fmul v7.4s, v7.4s, v12.4s
+	WORD $0x6e2ddd08 // fmul v8.4s, v8.4s, v13.4s
+	WORD $0x4ea9854a // add v10.4s, v10.4s, v9.4s
+	WORD $0x4ea9856b // add v11.4s, v11.4s, v9.4s
+	VSHL $23, V10.S4, V10.S4
+	VSHL $23, V11.S4, V11.S4
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x6e2bdd08 // fmul v8.4s, v8.4s, v11.4s
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	FSTPQ.P (F7, F8), 32(R0)
+	SUBS $8, R1
+	BNE loop
+	WORD $0x4e26d4a9 // fadd v9.4s, v5.4s, v6.4s
+	WORD $0x6e29d529 // faddp v9.4s, v9.4s, v9.4s
+	WORD $0x6e29d529 // faddp v9.4s, v9.4s, v9.4s
+	FMOVS F9, ret+24(FP)
+	RET
+
+TEXT ·scaleNEON(SB), NOSPLIT, $0-20
+	FMOVS factor+16(FP), F0
+	MOVD x+0(FP), R0
+	MOVD n+8(FP), R1
+loop:
+	FLDPQ (R0), (F1, F2)
+	FLDPQ 32(R0), (F3, F4)
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x4f809042 // fmul v2.4s, v2.4s, v0.s[0]
+	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
+	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
+	FSTPQ.P (F1, F2), 32(R0)
+	FSTPQ.P (F3, F4), 32(R0)
+	SUBS $16, R1
+	BNE loop
+	RET
+
+TEXT ·maskNEON(SB), NOSPLIT, $0-24
+	MOVD y+8(FP), R0
+	MOVD gradient+0(FP), R1
+	MOVD n+16(FP), R2
+loop:
+	FLDPQ (R1), (F4, F5)
+	FLDPQ 32(R1), (F6, F7)
+	FLDPQ.P 32(R0), (F0, F1)
+	FLDPQ.P 32(R0), (F2, F3)
+	WORD $0x6ea0d800 // fcmle v0.4s, v0.4s, #0.0
+	WORD $0x6ea0d821 // fcmle v1.4s, v1.4s, #0.0
+	WORD $0x6ea0d842 // fcmle v2.4s, v2.4s, #0.0
+	WORD $0x6ea0d863 // fcmle v3.4s, v3.4s, #0.0
+	WORD $0x4e601c84 // bic v4.16b, v4.16b, v0.16b
+	WORD $0x4e611ca5 // bic v5.16b, v5.16b, v1.16b
+	WORD $0x4e621cc6 // bic v6.16b, v6.16b, v2.16b
+	WORD $0x4e631ce7 // bic v7.16b, v7.16b, v3.16b
+	FSTPQ.P (F4, F5), 32(R1)
+	FSTPQ.P (F6, F7), 32(R1)
+	SUBS $16, R2
+	BNE loop
+	RET
+
+TEXT ·adamNEON(SB), NOSPLIT, $0-80
+	MOVD w+0(FP), R0
+	MOVD first+8(FP), R1
+	MOVD second+16(FP), R2
+	MOVD gradient+24(FP), R3
+	MOVD n+32(FP), R4
+	FMOVS beta1+40(FP), F0
+	FMOVS beta2+44(FP), F1
+	FMOVS other1+48(FP), F2
+	FMOVS other2+52(FP), F3
+	FMOVS rate+56(FP), F4
+	FMOVS root+60(FP), F5
+	FMOVS decay+68(FP), F6
+	FMOVS penalty+72(FP), F7
+	FMOVS factor+76(FP), F8
+	FMOVS epsilon+64(FP), F9
+	VDUP V9.S[0], V9.S4
+loop:
+	FLDPQ (R0), (F10, F11)
+	FLDPQ.P 32(R3), (F12, F13)
+	FLDPQ (R1), (F14, F15)
+	FLDPQ (R2), (F16, F17)
+	WORD $0x4f88918c // fmul v12.4s, v12.4s, v8.s[0]
+	WORD $0x4f8891ad // fmul v13.4s, v13.4s, v8.s[0]
+	WORD $0x4f87114c // fmla v12.4s, v10.4s, v7.s[0]
+	WORD $0x4f87116d // fmla v13.4s, v11.4s, v7.s[0]
+	WORD $0x4f8091ce // fmul v14.4s, v14.4s, v0.s[0]
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x4f82118e // fmla v14.4s, v12.4s, v2.s[0]
+	WORD $0x4f8211af // fmla v15.4s, v13.4s, v2.s[0]
+	FSTPQ.P (F14, F15), 32(R1)
+	WORD $0x4f819210 // fmul v16.4s, v16.4s, v1.s[0]
+	WORD $0x4f819231 // fmul v17.4s, v17.4s, v1.s[0]
+	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
+	WORD $0x6e2dddad // fmul v13.4s, v13.4s, v13.4s
+	WORD $0x4f831190 // fmla v16.4s, v12.4s, v3.s[0]
+	WORD $0x4f8311b1 // fmla v17.4s, v13.4s, v3.s[0]
+	FSTPQ.P (F16, F17), 32(R2)
+	WORD $0x6ea1fa10 // fsqrt v16.4s, v16.4s
+	WORD $0x6ea1fa31 // fsqrt v17.4s, v17.4s
+	VMOV V9.B16, V18.B16
+	VMOV V9.B16, V19.B16
+	WORD $0x4f851212 // fmla v18.4s, v16.4s, v5.s[0]
+	WORD $0x4f851233 // fmla v19.4s, v17.4s, v5.s[0]
+	WORD $0x4f8491ce // fmul v14.4s, v14.4s, v4.s[0]
+	WORD $0x4f8491ef // fmul v15.4s, v15.4s, v4.s[0]
+	WORD $0x6e32fdce // fdiv v14.4s, v14.4s, v18.4s
+	WORD $0x6e33fdef // fdiv v15.4s, v15.4s, v19.4s
+	WORD $0x6ea0f9ce // fneg v14.4s, v14.4s
+	WORD $0x6ea0f9ef // fneg v15.4s, v15.4s
+	WORD $0x4f86114e // fmla v14.4s, v10.4s, v6.s[0]
+	WORD $0x4f86116f // fmla v15.4s, v11.4s, v6.s[0]
+	FSTPQ.P (F14, F15), 32(R0)
+	SUBS $8, R4
+	BNE loop
+	RET
+
+TEXT ·regularGradient1NEON(SB), NOSPLIT, $0-60
+	MOVD gradient+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD samples+40(FP), R2
+	MOVD $0, R5
+	MOVD rowStep+16(FP), R4
+	ADD R4, R5, R6
+	ADD R4, R6, R7
+	MOVD $4, R3
+part:
+	WORD $0x3ce56820 // ldr q0, [x1, x5]
+	WORD $0x3ce66821 // ldr q1, [x1, x6]
+	WORD $0x3ce76822 // ldr q2, [x1, x7]
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	MOVD basis+24(FP), R8
+	MOVD sampleStep+32(FP), R4
+	ADD R4, R8, R9
+	ADD R4, R9, R10
+	MOVD R2, R4
+sample:
+	FMOVS (R8), F8
+	WORD $0x3ce56809 // ldr q9, [x0, x5]
+	WORD $0x4f889006 // fmul v6.4s, v0.4s, v8.s[0]
+	WORD $0x4f889127 // fmul v7.4s, v9.4s, v8.s[0]
+	FMOVS (R9), F8
+	WORD $0x3ce66809 // ldr q9, [x0, x6]
+	WORD $0x4f881026 // fmla v6.4s, v1.4s, v8.s[0]
+	WORD $0x4f881127 // fmla v7.4s, v9.4s, v8.s[0]
+	FMOVS (R10), F8
+	WORD $0x3ce76809 // ldr q9, [x0, x7]
+	WORD $0x4f881046 // fmla v6.4s, v2.4s, v8.s[0]
+	WORD $0x4f881127 // fmla v7.4s, v9.4s, v8.s[0]
+	WORD $0x6ea0d8c6 // fcmle v6.4s, v6.4s, #0.0
+	WORD $0x4e661ce7 // bic v7.16b, v7.16b, v6.16b
+	FMOVS.P 4(R8), F8
+	WORD $0x4f8810e3 // fmla v3.4s, v7.4s, v8.s[0]
+	FMOVS.P 4(R9), F8
+	WORD $0x4f8810e4 // fmla v4.4s, v7.4s, v8.s[0]
+	FMOVS.P 4(R10), F8
+	WORD $0x4f8810e5 // fmla v5.4s, v7.4s, v8.s[0]
+	SUBS $1, R4
+	BNE sample
+	WORD $0x3ca56803 // str q3, [x0, x5]
+	WORD $0x3ca66804 // str q4, [x0, x6]
+	WORD $0x3ca76805 // str q5, [x0, x7]
+	ADD $16, R1
+	ADD $16, R0
+	SUBS $1, R3
+	BNE part
+	RET
+
+TEXT ·polyGradient1NEON(SB), NOSPLIT, $0-60
+	MOVD gradient+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD samples+40(FP), R2
+	MOVD $0, R5
+	MOVD rowStep+16(FP), R4
+	ADD R4, R5, R6
+	ADD R4, R6, R7
+	MOVD $4, R3
+part:
+	WORD $0x3ce56820 // ldr q0, [x1, x5]
+	WORD $0x3ce66821 // ldr q1, [x1, x6]
+	WORD $0x3ce76822 // ldr q2, [x1, x7]
+	MOVD $circle<>(SB), R11
+	FLDPQ (R11), (F6, F7)
+	WORD $0x6e20dc0a // fmul v10.4s, v0.4s, v0.4s
+	WORD $0x4e21cc2a // fmla v10.4s, v1.4s, v1.4s
+	WORD $0x4e22cc4a // fmla v10.4s, v2.4s, v2.4s
+	WORD $0x6ea1f948 // fsqrt v8.4s, v10.4s
+	WORD $0x4ea0d94a // fcmeq v10.4s, v10.4s, #0.0
+	FMOVS bound+48(FP), F11
+	WORD $0x4f8b9108 // fmul v8.4s, v8.4s, v11.s[0]
+	FMOVS scale+52(FP), F12
+	VDUP V12.S[0], V12.S4
+	WORD $0x6e28fd88 // fdiv v8.4s, v12.4s, v8.4s
+	WORD $0x4e6a1d08 // bic v8.16b, v8.16b, v10.16b
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	MOVD basis+24(FP), R8
+	MOVD sampleStep+32(FP), R4
+	ADD R4, R8, R9
+	ADD R4, R9, R10
+	MOVD R2, R4
+sample:
+	FMOVS (R8), F13
+	WORD $0x3ce5680e // ldr q14, [x0, x5]
+	WORD $0x4f8d900b // fmul v11.4s, v0.4s, v13.s[0]
+	WORD $0x4f8d91cc // fmul v12.4s, v14.4s, v13.s[0]
+	FMOVS (R9), F13
+	WORD $0x3ce6680e // ldr q14, [x0, x6]
+	WORD $0x4f8d102b // fmla v11.4s, v1.4s, v13.s[0]
+	WORD $0x4f8d11cc // fmla v12.4s, v14.4s, v13.s[0]
+	FMOVS (R10), F13
+	WORD $0x3ce7680e // ldr q14, [x0, x7]
+	WORD $0x4f8d104b // fmla v11.4s, v2.4s, v13.s[0]
+	WORD $0x4f8d11cc // fmla v12.4s, v14.4s, v13.s[0]
+	WORD $0x6e28dd6b // fmul v11.4s, v11.4s, v8.4s
+	WORD $0x6e2bdd6f // fmul v15.4s, v11.4s, v11.4s
+	VDUP V7.S[1], V16.S4
+	WORD $0x4f8711f0 // fmla v16.4s, v15.4s, v7.s[0]
+	VDUP V6.S[2], V17.S4
+	WORD $0x4e30cdf1 // fmla v17.4s, v15.4s, v16.4s
+	WORD $0x4e2cce29 // fmla v9.4s, v17.4s, v12.4s
+	VDUP V6.S[1], V16.S4
+	WORD $0x4f8719f0 // fmla v16.4s, v15.4s, v7.s[2]
+	VDUP V6.S[3], V17.S4
+	WORD $0x4e30cd71 // fmla v17.4s, v11.4s, v16.4s
+	WORD $0x6e31dd8c // fmul v12.4s, v12.4s, v17.4s
+	FMOVS.P 4(R8), F13
+	WORD $0x4f8d1183 // fmla v3.4s, v12.4s, v13.s[0]
+	FMOVS.P 4(R9), F13
+	WORD $0x4f8d1184 // fmla v4.4s, v12.4s, v13.s[0]
+	FMOVS.P 4(R10), F13
+	WORD $0x4f8d1185 // fmla v5.4s, v12.4s, v13.s[0]
+	SUBS $1, R4
+	BNE sample
+	FMOVS bound+48(FP), F11
+	WORD $0x4f8b9129 // fmul v9.4s, v9.4s, v11.s[0]
+	WORD $0x4f8b9129 // fmul v9.4s, v9.4s, v11.s[0]
+	FMOVS inverse+56(FP), F12
+	WORD $0x4f8c9129 // fmul v9.4s, v9.4s, v12.s[0]
+	WORD $0x4fa69929 // fmul v9.4s, v9.4s, v6.s[3]
+	WORD $0x6e28dd29 // fmul v9.4s, v9.4s, v8.4s
+	WORD $0x4e29cc03 // fmla v3.4s, v0.4s, v9.4s
+	WORD $0x4e6a1c63 // bic v3.16b, v3.16b, v10.16b
+	WORD $0x4e29cc24 // fmla v4.4s, v1.4s, v9.4s
+	WORD $0x4e6a1c84 // bic v4.16b, v4.16b, v10.16b
+	WORD $0x4e29cc45 // fmla v5.4s, v2.4s, v9.4s
+	WORD $0x4e6a1ca5 // bic v5.16b, v5.16b, v10.16b
+	WORD $0x3ca56803 // str q3, [x0, x5]
+	WORD $0x3ca66804 // str q4, [x0, x6]
+	WORD $0x3ca76805 // str q5, [x0, x7]
+	ADD $16, R1
+	ADD $16, R0
+	SUBS $1, R3
+	BNE part
+	RET
+
+TEXT ·regularGradient2NEON(SB), NOSPLIT, $0-60
+	MOVD gradient+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD samples+40(FP), R2
+	MOVD $0, R5
+	MOVD rowStep+16(FP), R4
+	ADD R4, R5, R6
+	ADD R4, R6, R7
+	ADD R4, R7, R8
+	ADD R4, R8, R9
+	MOVD $4, R3
+part:
+	WORD $0x3ce56820 // ldr q0, [x1, x5]
+	WORD $0x3ce66821 // ldr q1, [x1, x6]
+	WORD $0x3ce76822 // ldr q2, [x1, x7]
+	WORD $0x3ce86823 // ldr q3, [x1, x8]
+	WORD $0x3ce96824 // ldr q4, [x1, x9]
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	MOVD basis+24(FP), R10
+	MOVD sampleStep+32(FP), R4
+	ADD R4, R10, R11
+	ADD R4, R11, R12
+	ADD R4, R12, R13
+	ADD R4, R13, R14
+	MOVD R2, R4
+sample:
+	FMOVS (R10), F12
+	WORD $0x3ce5680d // ldr q13, [x0, x5]
+	WORD $0x4f8c900a // fmul v10.4s, v0.4s, v12.s[0]
+	WORD $0x4f8c91ab // fmul v11.4s, v13.4s, v12.s[0]
+	FMOVS (R11), F12
+	WORD $0x3ce6680d // ldr q13, [x0, x6]
+	WORD $0x4f8c102a // fmla v10.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c11ab // fmla v11.4s, v13.4s, v12.s[0]
+	FMOVS (R12), F12
+	WORD $0x3ce7680d // ldr q13, [x0, x7]
+	WORD $0x4f8c104a // fmla v10.4s, v2.4s, v12.s[0]
+	WORD $0x4f8c11ab // fmla v11.4s, v13.4s, v12.s[0]
+	FMOVS (R13), F12
+	WORD $0x3ce8680d // ldr q13, [x0, x8]
+	WORD $0x4f8c106a // fmla v10.4s, v3.4s, v12.s[0]
+	WORD $0x4f8c11ab // fmla v11.4s, v13.4s, v12.s[0]
+	FMOVS (R14), F12
+	WORD $0x3ce9680d // ldr q13, [x0, x9]
+	WORD $0x4f8c108a // fmla v10.4s, v4.4s, v12.s[0]
+	WORD $0x4f8c11ab // fmla v11.4s, v13.4s, v12.s[0]
+	WORD $0x6ea0d94a // fcmle v10.4s, v10.4s, #0.0
+	WORD $0x4e6a1d6b // bic v11.16b, v11.16b, v10.16b
+	FMOVS.P 4(R10), F12
+	WORD $0x4f8c1165 // fmla v5.4s, v11.4s, v12.s[0]
+	FMOVS.P 4(R11), F12
+	WORD $0x4f8c1166 // fmla v6.4s, v11.4s, v12.s[0]
+	FMOVS.P 4(R12), F12
+	WORD $0x4f8c1167 // fmla v7.4s, v11.4s, v12.s[0]
+	FMOVS.P 4(R13), F12
+	WORD $0x4f8c1168 // fmla v8.4s, v11.4s, v12.s[0]
+	FMOVS.P 4(R14), F12
+	WORD $0x4f8c1169 // fmla v9.4s, v11.4s, v12.s[0]
+	SUBS $1, R4
+	BNE sample
+	WORD $0x3ca56805 // str q5, [x0, x5]
+	WORD $0x3ca66806 // str q6, [x0, x6]
+	WORD $0x3ca76807 // str q7, [x0, x7]
+	WORD $0x3ca86808 // str q8, [x0, x8]
+	WORD $0x3ca96809 // str q9, [x0, x9]
+	ADD $16, R1
+	ADD $16, R0
+	SUBS $1, R3
+	BNE part
+	RET
+
+TEXT ·polyGradient2NEON(SB), NOSPLIT, $0-60
+	MOVD gradient+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD samples+40(FP), R2
+	MOVD $0, R5
+	MOVD rowStep+16(FP), R4
+	ADD R4, R5, R6
+	ADD R4, R6, R7
+	ADD R4, R7, R8
+	ADD R4, R8, R9
+	MOVD $4, R3
+part:
+	WORD $0x3ce56820 // ldr q0, [x1, x5]
+	WORD $0x3ce66821 // ldr q1, [x1, x6]
+	WORD $0x3ce76822 // ldr q2, [x1, x7]
+	WORD $0x3ce86823 // ldr q3, [x1, x8]
+	WORD $0x3ce96824 // ldr q4, [x1, x9]
+	MOVD $circle<>(SB), R15
+	FLDPQ (R15), (F10, F11)
+	WORD $0x6e20dc0e // fmul v14.4s, v0.4s, v0.4s
+	WORD $0x4e21cc2e // fmla v14.4s, v1.4s, v1.4s
+	WORD $0x4e22cc4e // fmla v14.4s, v2.4s, v2.4s
+	WORD $0x4e23cc6e // fmla v14.4s, v3.4s, v3.4s
+	WORD $0x4e24cc8e // fmla v14.4s, v4.4s, v4.4s
+	WORD $0x6ea1f9cc // fsqrt v12.4s, v14.4s
+	WORD $0x4ea0d9ce // fcmeq v14.4s, v14.4s, #0.0
+	FMOVS bound+48(FP), F15
+	WORD $0x4f8f918c // fmul v12.4s, v12.4s, v15.s[0]
+	FMOVS scale+52(FP), F16
+	VDUP V16.S[0], V16.S4
+	WORD $0x6e2cfe0c // fdiv v12.4s, v16.4s, v12.4s
+	WORD $0x4e6e1d8c // bic v12.16b, v12.16b, v14.16b
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	MOVD basis+24(FP), R10
+	MOVD sampleStep+32(FP), R4
+	ADD R4, R10, R11
+	ADD R4, R11, R12
+	ADD R4, R12, R13
+	ADD R4, R13, R14
+	MOVD R2, R4
+sample:
+	FMOVS (R10), F17
+	WORD $0x3ce56812 // ldr q18, [x0, x5]
+	WORD $0x4f91900f // fmul v15.4s, v0.4s, v17.s[0]
+	WORD $0x4f919250 // fmul v16.4s, v18.4s, v17.s[0]
+	FMOVS (R11), F17
+	WORD $0x3ce66812 // ldr q18, [x0, x6]
+	WORD $0x4f91102f // fmla v15.4s, v1.4s, v17.s[0]
+	WORD $0x4f911250 // fmla v16.4s, v18.4s, v17.s[0]
+	FMOVS (R12), F17
+	WORD $0x3ce76812 // ldr q18, [x0, x7]
+	WORD $0x4f91104f // fmla v15.4s, v2.4s, v17.s[0]
+	WORD $0x4f911250 // fmla v16.4s, v18.4s, v17.s[0]
+	FMOVS (R13), F17
+	WORD $0x3ce86812 // ldr q18, [x0, x8]
+	WORD $0x4f91106f // fmla v15.4s, v3.4s, v17.s[0]
+	WORD $0x4f911250 // fmla v16.4s, v18.4s, v17.s[0]
+	FMOVS (R14), F17
+	WORD $0x3ce96812 // ldr q18, [x0, x9]
+	WORD $0x4f91108f // fmla v15.4s, v4.4s, v17.s[0]
+	WORD $0x4f911250 // fmla v16.4s, v18.4s, v17.s[0]
+	WORD $0x6e2cddef // fmul v15.4s, v15.4s, v12.4s
+	WORD $0x6e2fddf3 // fmul v19.4s, v15.4s, v15.4s
+	VDUP V11.S[1], V20.S4
+	WORD $0x4f8b1274 // fmla v20.4s, v19.4s, v11.s[0]
+	VDUP V10.S[2], V21.S4
+	WORD $0x4e34ce75 // fmla v21.4s, v19.4s, v20.4s
+	WORD $0x4e30cead // fmla v13.4s, v21.4s, v16.4s
+	VDUP V10.S[1], V20.S4
+	WORD $0x4f8b1a74 // fmla v20.4s, v19.4s, v11.s[2]
+	VDUP V10.S[3], V21.S4
+	WORD $0x4e34cdf5 // fmla v21.4s, v15.4s, v20.4s
+	WORD $0x6e35de10 // fmul v16.4s, v16.4s, v21.4s
+	FMOVS.P 4(R10), F17
+	WORD $0x4f911205 // fmla v5.4s, v16.4s, v17.s[0]
+	FMOVS.P 4(R11), F17
+	WORD $0x4f911206 // fmla v6.4s, v16.4s, v17.s[0]
+	FMOVS.P 4(R12), F17
+	WORD $0x4f911207 // fmla v7.4s, v16.4s, v17.s[0]
+	FMOVS.P 4(R13), F17
+	WORD $0x4f911208 // fmla v8.4s, v16.4s, v17.s[0]
+	FMOVS.P 4(R14), F17
+	WORD $0x4f911209 // fmla v9.4s, v16.4s, v17.s[0]
+	SUBS $1, R4
+	BNE sample
+	FMOVS bound+48(FP), F15
+	WORD $0x4f8f91ad // fmul v13.4s, v13.4s, v15.s[0]
+	WORD $0x4f8f91ad // fmul v13.4s, v13.4s, v15.s[0]
+	FMOVS inverse+56(FP), F16
+	WORD $0x4f9091ad // fmul v13.4s, v13.4s, v16.s[0]
+	WORD $0x4faa99ad // fmul v13.4s, v13.4s, v10.s[3]
+	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
+	WORD $0x4e2dcc05 // fmla v5.4s, v0.4s, v13.4s
+	WORD $0x4e6e1ca5 // bic v5.16b, v5.16b, v14.16b
+	WORD $0x4e2dcc26 // fmla v6.4s, v1.4s, v13.4s
+	WORD $0x4e6e1cc6 // bic v6.16b, v6.16b, v14.16b
+	WORD $0x4e2dcc47 // fmla v7.4s, v2.4s, v13.4s
+	WORD $0x4e6e1ce7 // bic v7.16b, v7.16b, v14.16b
+	WORD $0x4e2dcc68 // fmla v8.4s, v3.4s, v13.4s
+	WORD $0x4e6e1d08 // bic v8.16b, v8.16b, v14.16b
+	WORD $0x4e2dcc89 // fmla v9.4s, v4.4s, v13.4s
+	WORD $0x4e6e1d29 // bic v9.16b, v9.16b, v14.16b
+	WORD $0x3ca56805 // str q5, [x0, x5]
+	WORD $0x3ca66806 // str q6, [x0, x6]
+	WORD $0x3ca76807 // str q7, [x0, x7]
+	WORD $0x3ca86808 // str q8, [x0, x8]
+	WORD $0x3ca96809 // str q9, [x0, x9]
+	ADD $16, R1
+	ADD $16, R0
+	SUBS $1, R3
+	BNE part
+	RET
+
+TEXT ·regularGradient3NEON(SB), NOSPLIT, $0-60
+	MOVD gradient+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD samples+40(FP), R2
+	MOVD $0, R5
+	MOVD rowStep+16(FP), R4
+	ADD R4, R5, R6
+	ADD R4, R6, R7
+	ADD R4, R7, R8
+	ADD R4, R8, R9
+	ADD R4, R9, R10
+	ADD R4, R10, R11
+	MOVD $4, R3
+part:
+	WORD $0x3ce56820 // ldr q0, [x1, x5]
+	WORD $0x3ce66821 // ldr q1, [x1, x6]
+	WORD $0x3ce76822 // ldr q2, [x1, x7]
+	WORD $0x3ce86823 // ldr q3, [x1, x8]
+	WORD $0x3ce96824 // ldr q4, [x1, x9]
+	WORD $0x3cea6825 // ldr q5, [x1, x10]
+	WORD $0x3ceb6826 // ldr q6, [x1, x11]
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	MOVD basis+24(FP), R12
+	MOVD sampleStep+32(FP), R4
+	ADD R4, R12, R13
+	ADD R4, R13, R14
+	ADD R4, R14, R15
+	ADD R4, R15, R16
+	ADD R4, R16, R17
+	ADD R4, R17, R19
+	MOVD R2, R4
+sample:
+	FMOVS (R12), F16
+	WORD $0x3ce56811 // ldr q17, [x0, x5]
+	WORD $0x4f90900e // fmul v14.4s, v0.4s, v16.s[0]
+	WORD $0x4f90922f // fmul v15.4s, v17.4s, v16.s[0]
+	FMOVS (R13), F16
+	WORD $0x3ce66811 // ldr q17, [x0, x6]
+	WORD $0x4f90102e // fmla v14.4s, v1.4s, v16.s[0]
+	WORD $0x4f90122f // fmla v15.4s, v17.4s, v16.s[0]
+	FMOVS (R14), F16
+	WORD $0x3ce76811 // ldr q17, [x0, x7]
+	WORD $0x4f90104e // fmla v14.4s, v2.4s, v16.s[0]
+	WORD $0x4f90122f // fmla v15.4s, v17.4s, v16.s[0]
+	FMOVS (R15), F16
+	WORD $0x3ce86811 // ldr q17, [x0, x8]
+	WORD $0x4f90106e // fmla v14.4s, v3.4s, v16.s[0]
+	WORD $0x4f90122f // fmla v15.4s, v17.4s, v16.s[0]
+	FMOVS (R16), F16
+	WORD $0x3ce96811 // ldr q17, [x0, x9]
+	WORD $0x4f90108e // fmla v14.4s, v4.4s, v16.s[0]
+	WORD $0x4f90122f // fmla v15.4s, v17.4s, v16.s[0]
+	FMOVS (R17), F16
+	WORD $0x3cea6811 // ldr q17, [x0, x10]
+	WORD $0x4f9010ae // fmla v14.4s, v5.4s, v16.s[0]
+	WORD $0x4f90122f // fmla v15.4s, v17.4s, v16.s[0]
+	FMOVS (R19), F16
+	WORD $0x3ceb6811 // ldr q17, [x0, x11]
+	WORD $0x4f9010ce // fmla v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f90122f // fmla v15.4s, v17.4s, v16.s[0]
+	WORD $0x6ea0d9ce // fcmle v14.4s, v14.4s, #0.0
+	WORD $0x4e6e1def // bic v15.16b, v15.16b, v14.16b
+	FMOVS.P 4(R12), F16
+	WORD $0x4f9011e7 // fmla v7.4s, v15.4s, v16.s[0]
+	FMOVS.P 4(R13), F16
+	WORD $0x4f9011e8 // fmla v8.4s, v15.4s, v16.s[0]
+	FMOVS.P 4(R14), F16
+	WORD $0x4f9011e9 // fmla v9.4s, v15.4s, v16.s[0]
+	FMOVS.P 4(R15), F16
+	WORD $0x4f9011ea // fmla v10.4s, v15.4s, v16.s[0]
+	FMOVS.P 4(R16), F16
+	WORD $0x4f9011eb // fmla v11.4s, v15.4s, v16.s[0]
+	FMOVS.P 4(R17), F16
+	WORD $0x4f9011ec // fmla v12.4s, v15.4s, v16.s[0]
+	FMOVS.P 4(R19), F16
+	WORD $0x4f9011ed // fmla v13.4s, v15.4s, v16.s[0]
+	SUBS $1, R4
+	BNE sample
+	WORD $0x3ca56807 // str q7, [x0, x5]
+	WORD $0x3ca66808 // str q8, [x0, x6]
+	WORD $0x3ca76809 // str q9, [x0, x7]
+	WORD $0x3ca8680a // str q10, [x0, x8]
+	WORD $0x3ca9680b // str q11, [x0, x9]
+	WORD $0x3caa680c // str q12, [x0, x10]
+	WORD $0x3cab680d // str q13, [x0, x11]
+	ADD $16, R1
+	ADD $16, R0
+	SUBS $1, R3
+	BNE part
+	RET
+
+TEXT ·polyGradient3NEON(SB), NOSPLIT, $0-60
+	MOVD gradient+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD samples+40(FP), R2
+	MOVD $0, R5
+	MOVD rowStep+16(FP), R4
+	ADD R4, R5, R6
+	ADD R4, R6, R7
+	ADD R4, R7, R8
+	ADD R4, R8, R9
+	ADD R4, R9, R10
+	ADD R4, R10, R11
+	MOVD $4, R3
+part:
+	WORD $0x3ce56820 // ldr q0, [x1, x5]
+	WORD $0x3ce66821 // ldr q1, [x1, x6]
+	WORD $0x3ce76822 // ldr q2, [x1, x7]
+	WORD $0x3ce86823 // ldr q3, [x1, x8]
+	WORD $0x3ce96824 // ldr q4, [x1, x9]
+	WORD $0x3cea6825 // ldr q5, [x1, x10]
+	WORD $0x3ceb6826 // ldr q6, [x1, x11]
+	MOVD $circle<>(SB), R20
+	FLDPQ (R20), (F14, F15)
+	WORD $0x6e20dc12 // fmul v18.4s, v0.4s, v0.4s
+	WORD $0x4e21cc32 // fmla v18.4s, v1.4s, v1.4s
+	WORD $0x4e22cc52 // fmla v18.4s, v2.4s, v2.4s
+	WORD $0x4e23cc72 // fmla v18.4s, v3.4s, v3.4s
+	WORD $0x4e24cc92 // fmla v18.4s, v4.4s, v4.4s
+	WORD $0x4e25ccb2 // fmla v18.4s, v5.4s, v5.4s
+	WORD $0x4e26ccd2 // fmla v18.4s, v6.4s, v6.4s
+	WORD $0x6ea1fa50 // fsqrt v16.4s, v18.4s
+	WORD $0x4ea0da52 // fcmeq v18.4s, v18.4s, #0.0
+	FMOVS bound+48(FP), F19
+	WORD $0x4f939210 // fmul v16.4s, v16.4s, v19.s[0]
+	FMOVS scale+52(FP), F20
+	VDUP V20.S[0], V20.S4
+	WORD $0x6e30fe90 // fdiv v16.4s, v20.4s, v16.4s
+	WORD $0x4e721e10 // bic v16.16b, v16.16b, v18.16b
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	MOVD basis+24(FP), R12
+	MOVD sampleStep+32(FP), R4
+	ADD R4, R12, R13
+	ADD R4, R13, R14
+	ADD R4, R14, R15
+	ADD R4, R15, R16
+	ADD R4, R16, R17
+	ADD R4, R17, R19
+	MOVD R2, R4
+sample:
+	FMOVS (R12), F21
+	WORD $0x3ce56816 // ldr q22, [x0, x5]
+	WORD $0x4f959013 // fmul v19.4s, v0.4s, v21.s[0]
+	WORD $0x4f9592d4 // fmul v20.4s, v22.4s, v21.s[0]
+	FMOVS (R13), F21
+	WORD $0x3ce66816 // ldr q22, [x0, x6]
+	WORD $0x4f951033 // fmla v19.4s, v1.4s, v21.s[0]
+	WORD $0x4f9512d4 // fmla v20.4s, v22.4s, v21.s[0]
+	FMOVS (R14), F21
+	WORD $0x3ce76816 // ldr q22, [x0, x7]
+	WORD $0x4f951053 // fmla v19.4s, v2.4s, v21.s[0]
+	WORD $0x4f9512d4 // fmla v20.4s, v22.4s, v21.s[0]
+	FMOVS (R15), F21
+	WORD $0x3ce86816 // ldr q22, [x0, x8]
+	WORD $0x4f951073 // fmla v19.4s, v3.4s, v21.s[0]
+	WORD $0x4f9512d4 // fmla v20.4s, v22.4s, v21.s[0]
+	FMOVS (R16), F21
+	WORD $0x3ce96816 // ldr q22, [x0, x9]
+	WORD $0x4f951093 // fmla v19.4s, v4.4s, v21.s[0]
+	WORD $0x4f9512d4 // fmla v20.4s, v22.4s, v21.s[0]
+	FMOVS (R17), F21
+	WORD $0x3cea6816 // ldr q22, [x0, x10]
+	WORD $0x4f9510b3 // fmla v19.4s, v5.4s, v21.s[0]
+	WORD $0x4f9512d4 // fmla v20.4s, v22.4s, v21.s[0]
+	FMOVS (R19), F21
+	WORD $0x3ceb6816 // ldr q22, [x0, x11]
+	WORD $0x4f9510d3 // fmla v19.4s, v6.4s, v21.s[0]
+	WORD $0x4f9512d4 // fmla v20.4s, v22.4s, v21.s[0]
+	WORD $0x6e30de73 // fmul v19.4s, v19.4s, v16.4s
+	WORD $0x6e33de77 // fmul v23.4s, v19.4s, v19.4s
+	VDUP V15.S[1], V24.S4
+	WORD $0x4f8f12f8 // fmla v24.4s, v23.4s, v15.s[0]
+	VDUP V14.S[2], V25.S4
+	WORD $0x4e38cef9 // fmla v25.4s, v23.4s, v24.4s
+	WORD $0x4e34cf31 // fmla v17.4s, v25.4s, v20.4s
+	VDUP V14.S[1], V24.S4
+	WORD $0x4f8f1af8 // fmla v24.4s, v23.4s, v15.s[2]
+	VDUP V14.S[3], V25.S4
+	WORD $0x4e38ce79 // fmla v25.4s, v19.4s, v24.4s
+	WORD $0x6e39de94 // fmul v20.4s, v20.4s, v25.4s
+	FMOVS.P 4(R12), F21
+	WORD $0x4f951287 // fmla v7.4s, v20.4s, v21.s[0]
+	FMOVS.P 4(R13), F21
+	WORD $0x4f951288 // fmla v8.4s, v20.4s, v21.s[0]
+	FMOVS.P 4(R14), F21
+	WORD $0x4f951289 // fmla v9.4s, v20.4s, v21.s[0]
+	FMOVS.P 4(R15), F21
+	WORD $0x4f95128a // fmla v10.4s, v20.4s, v21.s[0]
+	FMOVS.P 4(R16), F21
+	WORD $0x4f95128b // fmla v11.4s, v20.4s, v21.s[0]
+	FMOVS.P 4(R17), F21
+	WORD $0x4f95128c // fmla v12.4s, v20.4s, v21.s[0]
+	FMOVS.P 4(R19), F21
+	WORD $0x4f95128d // fmla v13.4s, v20.4s, v21.s[0]
+	SUBS $1, R4
+	BNE sample
+	FMOVS bound+48(FP), F19
+	WORD $0x4f939231 // fmul v17.4s, v17.4s, v19.s[0]
+	WORD $0x4f939231 // fmul v17.4s, v17.4s, v19.s[0]
+	FMOVS inverse+56(FP), F20
+	WORD $0x4f949231 // fmul v17.4s, v17.4s, v20.s[0]
+	WORD $0x4fae9a31 // fmul v17.4s, v17.4s, v14.s[3]
+	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
+	WORD $0x4e31cc07 // fmla v7.4s, v0.4s, v17.4s
+	WORD $0x4e721ce7 // bic v7.16b, v7.16b, v18.16b
+	WORD $0x4e31cc28 // fmla v8.4s, v1.4s, v17.4s
+	WORD $0x4e721d08 // bic v8.16b, v8.16b, v18.16b
+	WORD $0x4e31cc49 // fmla v9.4s, v2.4s, v17.4s
+	WORD $0x4e721d29 // bic v9.16b, v9.16b, v18.16b
+	WORD $0x4e31cc6a // fmla v10.4s, v3.4s, v17.4s
+	WORD $0x4e721d4a // bic v10.16b, v10.16b, v18.16b
+	WORD $0x4e31cc8b // fmla v11.4s, v4.4s, v17.4s
+	WORD $0x4e721d6b // bic v11.16b, v11.16b, v18.16b
+	WORD $0x4e31ccac // fmla v12.4s, v5.4s, v17.4s
+	WORD $0x4e721d8c // bic v12.16b, v12.16b, v18.16b
+	WORD $0x4e31cccd // fmla v13.4s, v6.4s, v17.4s
+	WORD $0x4e721dad // bic v13.16b, v13.16b, v18.16b
+	WORD $0x3ca56807 // str q7, [x0, x5]
+	WORD $0x3ca66808 // str q8, [x0, x6]
+	WORD $0x3ca76809 // str q9, [x0, x7]
+	WORD $0x3ca8680a // str q10, [x0, x8]
+	WORD $0x3ca9680b // str q11, [x0, x9]
+	WORD $0x3caa680c // str q12, [x0, x10]
+	WORD $0x3cab680d // str q13, [x0, x11]
+	ADD $16, R1
+	ADD $16, R0
+	SUBS $1, R3
+	BNE part
+	RET
+
+TEXT ·regularGradient4NEON(SB), NOSPLIT, $0-60
+	MOVD gradient+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD samples+40(FP), R2
+	MOVD $0, R5
+	MOVD rowStep+16(FP), R4
+	ADD R4, R5, R6
+	ADD R4, R6, R7
+	ADD R4, R7, R8
+	ADD R4, R8, R9
+	ADD R4, R9, R10
+	ADD R4, R10, R11
+	ADD R4, R11, R12
+	ADD R4, R12, R13
+	MOVD $4, R3
+part:
+	WORD $0x3ce56820 // ldr q0, [x1, x5]
+	WORD $0x3ce66821 // ldr q1, [x1, x6]
+	WORD $0x3ce76822 // ldr q2, [x1, x7]
+	WORD $0x3ce86823 // ldr q3, [x1, x8]
+	WORD $0x3ce96824 // ldr q4, [x1, x9]
+	WORD $0x3cea6825 // ldr q5, [x1, x10]
+	WORD $0x3ceb6826 // ldr q6, [x1, x11]
+	WORD $0x3cec6827 // ldr q7, [x1, x12]
+	WORD $0x3ced6828 // ldr q8, [x1, x13]
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	MOVD basis+24(FP), R14
+	MOVD sampleStep+32(FP), R4
+	ADD R4, R14, R15
+	ADD R4, R15, R16
+	ADD R4, R16, R17
+	ADD R4, R17, R19
+	ADD R4, R19, R20
+	ADD R4, R20, R21
+	ADD R4, R21, R22
+	ADD R4, R22, R23
+	MOVD R2, R4
+sample:
+	FMOVS (R14), F20
+	WORD $0x3ce56815 // ldr q21, [x0, x5]
+	WORD $0x4f949012 // fmul v18.4s, v0.4s, v20.s[0]
+	WORD $0x4f9492b3 // fmul v19.4s, v21.4s, v20.s[0]
+	FMOVS (R15), F20
+	WORD $0x3ce66815 // ldr q21, [x0, x6]
+	WORD $0x4f941032 // fmla v18.4s, v1.4s, v20.s[0]
+	WORD $0x4f9412b3 // fmla v19.4s, v21.4s, v20.s[0]
+	FMOVS (R16), F20
+	WORD $0x3ce76815 // ldr q21, [x0, x7]
+	WORD $0x4f941052 // fmla v18.4s, v2.4s, v20.s[0]
+	WORD $0x4f9412b3 // fmla v19.4s, v21.4s, v20.s[0]
+	FMOVS (R17), F20
+	WORD $0x3ce86815 // ldr q21, [x0, x8]
+	WORD $0x4f941072 // fmla v18.4s, v3.4s, v20.s[0]
+	WORD $0x4f9412b3 // fmla v19.4s, v21.4s, v20.s[0]
+	FMOVS (R19), F20
+	WORD $0x3ce96815 // ldr q21, [x0, x9]
+	WORD $0x4f941092 // fmla v18.4s, v4.4s, v20.s[0]
+	WORD $0x4f9412b3 // fmla v19.4s, v21.4s, v20.s[0]
+	FMOVS (R20), F20
+	WORD $0x3cea6815 // ldr q21, [x0, x10]
+	WORD $0x4f9410b2 // fmla v18.4s, v5.4s, v20.s[0]
+	WORD $0x4f9412b3 // fmla v19.4s, v21.4s, v20.s[0]
+	FMOVS (R21), F20
+	WORD $0x3ceb6815 // ldr q21, [x0, x11]
+	WORD $0x4f9410d2 // fmla v18.4s, v6.4s, v20.s[0]
+	WORD $0x4f9412b3 // fmla v19.4s, v21.4s, v20.s[0]
+	FMOVS (R22), F20
+	WORD $0x3cec6815 // ldr q21, [x0, x12]
+	WORD $0x4f9410f2 // fmla v18.4s, v7.4s, v20.s[0]
+	WORD $0x4f9412b3 // fmla v19.4s, v21.4s, v20.s[0]
+	FMOVS (R23), F20
+	WORD $0x3ced6815 // ldr q21, [x0, x13]
+	WORD $0x4f941112 // fmla v18.4s, v8.4s, v20.s[0]
+	WORD $0x4f9412b3 // fmla v19.4s, v21.4s, v20.s[0]
+	WORD $0x6ea0da52 // fcmle v18.4s, v18.4s, #0.0
+	WORD $0x4e721e73 // bic v19.16b, v19.16b, v18.16b
+	FMOVS.P 4(R14), F20
+	WORD $0x4f941269 // fmla v9.4s, v19.4s, v20.s[0]
+	FMOVS.P 4(R15), F20
+	WORD $0x4f94126a // fmla v10.4s, v19.4s, v20.s[0]
+	FMOVS.P 4(R16), F20
+	WORD $0x4f94126b // fmla v11.4s, v19.4s, v20.s[0]
+	FMOVS.P 4(R17), F20
+	WORD $0x4f94126c // fmla v12.4s, v19.4s, v20.s[0]
+	FMOVS.P 4(R19), F20
+	WORD $0x4f94126d // fmla v13.4s, v19.4s, v20.s[0]
+	FMOVS.P 4(R20), F20
+	WORD $0x4f94126e // fmla v14.4s, v19.4s, v20.s[0]
+	FMOVS.P 4(R21), F20
+	WORD $0x4f94126f // fmla v15.4s, v19.4s, v20.s[0]
+	FMOVS.P 4(R22), F20
+	WORD $0x4f941270 // fmla v16.4s, v19.4s, v20.s[0]
+	FMOVS.P 4(R23), F20
+	WORD $0x4f941271 // fmla v17.4s, v19.4s, v20.s[0]
+	SUBS $1, R4
+	BNE sample
+	WORD $0x3ca56809 // str q9, [x0, x5]
+	WORD $0x3ca6680a // str q10, [x0, x6]
+	WORD $0x3ca7680b // str q11, [x0, x7]
+	WORD $0x3ca8680c // str q12, [x0, x8]
+	WORD $0x3ca9680d // str q13, [x0, x9]
+	WORD $0x3caa680e // str q14, [x0, x10]
+	WORD $0x3cab680f // str q15, [x0, x11]
+	WORD $0x3cac6810 // str q16, [x0, x12]
+	WORD $0x3cad6811 // str q17, [x0, x13]
+	ADD $16, R1
+	ADD $16, R0
+	SUBS $1, R3
+	BNE part
+	RET
+
+TEXT ·polyGradient4NEON(SB), NOSPLIT, $0-60
+	MOVD gradient+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD samples+40(FP), R2
+	MOVD $0, R5
+	MOVD rowStep+16(FP), R4
+	ADD R4, R5, R6
+	ADD R4, R6, R7
+	ADD R4, R7, R8
+	ADD R4, R8, R9
+	ADD R4, R9, R10
+	ADD R4, R10, R11
+	ADD R4, R11, R12
+	ADD R4, R12, R13
+	MOVD $4, R3
+part:
+	WORD $0x3ce56820 // ldr q0, [x1, x5]
+	WORD $0x3ce66821 // ldr q1, [x1, x6]
+	WORD $0x3ce76822 // ldr q2, [x1, x7]
+	WORD $0x3ce86823 // ldr q3, [x1, x8]
+	WORD $0x3ce96824 // ldr q4, [x1, x9]
+	WORD $0x3cea6825 // ldr q5, [x1, x10]
+	WORD $0x3ceb6826 // ldr q6, [x1, x11]
+	WORD $0x3cec6827 // ldr q7, [x1, x12]
+	WORD $0x3ced6828 // ldr q8, [x1, x13]
+	MOVD $circle<>(SB), R24
+	FLDPQ (R24), (F18, F19)
+	WORD $0x6e20dc16 // fmul v22.4s, v0.4s, v0.4s
+	WORD $0x4e21cc36 // fmla v22.4s, v1.4s, v1.4s
+	WORD $0x4e22cc56 // fmla v22.4s, v2.4s, v2.4s
+	WORD $0x4e23cc76 // fmla v22.4s, v3.4s, v3.4s
+	WORD $0x4e24cc96 // fmla v22.4s, v4.4s, v4.4s
+	WORD $0x4e25ccb6 // fmla v22.4s, v5.4s, v5.4s
+	WORD $0x4e26ccd6 // fmla v22.4s, v6.4s, v6.4s
+	WORD $0x4e27ccf6 // fmla v22.4s, v7.4s, v7.4s
+	WORD $0x4e28cd16 // fmla v22.4s, v8.4s, v8.4s
+	WORD $0x6ea1fad4 // fsqrt v20.4s, v22.4s
+	WORD $0x4ea0dad6 // fcmeq v22.4s, v22.4s, #0.0
+	FMOVS bound+48(FP), F23
+	WORD $0x4f979294 // fmul v20.4s, v20.4s, v23.s[0]
+	FMOVS scale+52(FP), F24
+	VDUP V24.S[0], V24.S4
+	WORD $0x6e34ff14 // fdiv v20.4s, v24.4s, v20.4s
+	WORD $0x4e761e94 // bic v20.16b, v20.16b, v22.16b
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	MOVD basis+24(FP), R14
+	MOVD sampleStep+32(FP), R4
+	ADD R4, R14, R15
+	ADD R4, R15, R16
+	ADD R4, R16, R17
+	ADD R4, R17, R19
+	ADD R4, R19, R20
+	ADD R4, R20, R21
+	ADD R4, R21, R22
+	ADD R4, R22, R23
+	MOVD R2, R4
+sample:
+	FMOVS (R14), F25
+	WORD $0x3ce5681a // ldr q26, [x0, x5]
+	WORD $0x4f999017 // fmul v23.4s, v0.4s, v25.s[0]
+	WORD $0x4f999358 // fmul v24.4s, v26.4s, v25.s[0]
+	FMOVS (R15), F25
+	WORD $0x3ce6681a // ldr q26, [x0, x6]
+	WORD $0x4f991037 // fmla v23.4s, v1.4s, v25.s[0]
+	WORD $0x4f991358 // fmla v24.4s, v26.4s, v25.s[0]
+	FMOVS (R16), F25
+	WORD $0x3ce7681a // ldr q26, [x0, x7]
+	WORD $0x4f991057 // fmla v23.4s, v2.4s, v25.s[0]
+	WORD $0x4f991358 // fmla v24.4s, v26.4s, v25.s[0]
+	FMOVS (R17), F25
+	WORD $0x3ce8681a // ldr q26, [x0, x8]
+	WORD $0x4f991077 // fmla v23.4s, v3.4s, v25.s[0]
+	WORD $0x4f991358 // fmla v24.4s, v26.4s, v25.s[0]
+	FMOVS (R19), F25
+	WORD $0x3ce9681a // ldr q26, [x0, x9]
+	WORD $0x4f991097 // fmla v23.4s, v4.4s, v25.s[0]
+	WORD $0x4f991358 // fmla v24.4s, v26.4s, v25.s[0]
+	FMOVS (R20), F25
+	WORD $0x3cea681a // ldr q26, [x0, x10]
+	WORD $0x4f9910b7 // fmla v23.4s, v5.4s, v25.s[0]
+	WORD $0x4f991358 // fmla v24.4s, v26.4s, v25.s[0]
+	FMOVS (R21), F25
+	WORD $0x3ceb681a // ldr q26, [x0, x11]
+	WORD $0x4f9910d7 // fmla v23.4s, v6.4s, v25.s[0]
+	WORD $0x4f991358 // fmla v24.4s, v26.4s, v25.s[0]
+	FMOVS (R22), F25
+	WORD $0x3cec681a // ldr q26, [x0, x12]
+	WORD $0x4f9910f7 // fmla v23.4s, v7.4s, v25.s[0]
+	WORD $0x4f991358 // fmla v24.4s, v26.4s, v25.s[0]
+	FMOVS (R23), F25
+	WORD $0x3ced681a // ldr q26, [x0, x13]
+	WORD $0x4f991117 // fmla v23.4s, v8.4s, v25.s[0]
+	WORD $0x4f991358 // fmla v24.4s, v26.4s, v25.s[0]
+	WORD $0x6e34def7 // fmul v23.4s, v23.4s, v20.4s
+	WORD $0x6e37defb // fmul v27.4s, v23.4s, v23.4s
+	VDUP V19.S[1], V28.S4
+	WORD $0x4f93137c // fmla v28.4s, v27.4s, v19.s[0]
+	VDUP V18.S[2], V29.S4
+	WORD $0x4e3ccf7d // fmla v29.4s, v27.4s, v28.4s
+	WORD $0x4e38cfb5 // fmla v21.4s, v29.4s, v24.4s
+	VDUP V18.S[1], V28.S4
+	WORD $0x4f931b7c // fmla v28.4s, v27.4s, v19.s[2]
+	VDUP V18.S[3], V29.S4
+	WORD $0x4e3ccefd // fmla v29.4s, v23.4s, v28.4s
+	WORD $0x6e3ddf18 // fmul v24.4s, v24.4s, v29.4s
+	FMOVS.P 4(R14), F25
+	WORD $0x4f991309 // fmla v9.4s, v24.4s, v25.s[0]
+	FMOVS.P 4(R15), F25
+	WORD $0x4f99130a // fmla v10.4s, v24.4s, v25.s[0]
+	FMOVS.P 4(R16), F25
+	WORD $0x4f99130b // fmla v11.4s, v24.4s, v25.s[0]
+	FMOVS.P 4(R17), F25
+	WORD $0x4f99130c // fmla v12.4s, v24.4s, v25.s[0]
+	FMOVS.P 4(R19), F25
+	WORD $0x4f99130d // fmla v13.4s, v24.4s, v25.s[0]
+	FMOVS.P 4(R20), F25
+	WORD $0x4f99130e // fmla v14.4s, v24.4s, v25.s[0]
+	FMOVS.P 4(R21), F25
+	WORD $0x4f99130f // fmla v15.4s, v24.4s, v25.s[0]
+	FMOVS.P 4(R22), F25
+	WORD $0x4f991310 // fmla v16.4s, v24.4s, v25.s[0]
+	FMOVS.P 4(R23), F25
+	WORD $0x4f991311 // fmla v17.4s, v24.4s, v25.s[0]
+	SUBS $1, R4
+	BNE sample
+	FMOVS bound+48(FP), F23
+	WORD $0x4f9792b5 // fmul v21.4s, v21.4s, v23.s[0]
+	WORD $0x4f9792b5 // fmul v21.4s, v21.4s, v23.s[0]
+	FMOVS inverse+56(FP), F24
+	WORD $0x4f9892b5 // fmul v21.4s, v21.4s, v24.s[0]
+	WORD $0x4fb29ab5 // fmul v21.4s, v21.4s, v18.s[3]
+	WORD $0x6e34deb5 // fmul v21.4s, v21.4s, v20.4s
+	WORD $0x4e35cc09 // fmla v9.4s, v0.4s, v21.4s
+	WORD $0x4e761d29 // bic v9.16b, v9.16b, v22.16b
+	WORD $0x4e35cc2a // fmla v10.4s, v1.4s, v21.4s
+	WORD $0x4e761d4a // bic v10.16b, v10.16b, v22.16b
+	WORD $0x4e35cc4b // fmla v11.4s, v2.4s, v21.4s
+	WORD $0x4e761d6b // bic v11.16b, v11.16b, v22.16b
+	WORD $0x4e35cc6c // fmla v12.4s, v3.4s, v21.4s
+	WORD $0x4e761d8c // bic v12.16b, v12.16b, v22.16b
+	WORD $0x4e35cc8d // fmla v13.4s, v4.4s, v21.4s
+	WORD $0x4e761dad // bic v13.16b, v13.16b, v22.16b
+	WORD $0x4e35ccae // fmla v14.4s, v5.4s, v21.4s
+	WORD $0x4e761dce // bic v14.16b, v14.16b, v22.16b
+	WORD $0x4e35cccf // fmla v15.4s, v6.4s, v21.4s
+	WORD $0x4e761def // bic v15.16b, v15.16b, v22.16b
+	WORD $0x4e35ccf0 // fmla v16.4s, v7.4s, v21.4s
+	WORD $0x4e761e10 // bic v16.16b, v16.16b, v22.16b
+	WORD $0x4e35cd11 // fmla v17.4s, v8.4s, v21.4s
+	WORD $0x4e761e31 // bic v17.16b, v17.16b, v22.16b
+	WORD $0x3ca56809 // str q9, [x0, x5]
+	WORD $0x3ca6680a // str q10, [x0, x6]
+	WORD $0x3ca7680b // str q11, [x0, x7]
+	WORD $0x3ca8680c // str q12, [x0, x8]
+	WORD $0x3ca9680d // str q13, [x0, x9]
+	WORD $0x3caa680e // str q14, [x0, x10]
+	WORD $0x3cab680f // str q15, [x0, x11]
+	WORD $0x3cac6810 // str q16, [x0, x12]
+	WORD $0x3cad6811 // str q17, [x0, x13]
+	ADD $16, R1
+	ADD $16, R0
+	SUBS $1, R3
+	BNE part
+	RET
+
+TEXT ·spreadPQQ1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+vertex:
+	MOVD R0, R7
+	FLDPQ (R7), (F2, F3)
+	ADD R2, R7
+	FLDPQ (R7), (F4, F5)
+	ADD R2, R7
+	FLDPQ (R7), (F6, F7)
+	ADD R2, R7
+	FLDPQ (R7), (F8, F9)
+	ADD R2, R7
+	FLDPQ (R7), (F10, F11)
+	LDP (R5), (R7, R8)
+	SUBS R7, R8, R7
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FLDPQ (R3), (F12, F13)
+	WORD $0x4f80104c // fmla v12.4s, v2.4s, v0.s[0]
+	WORD $0x4f80106d // fmla v13.4s, v3.4s, v0.s[0]
+	FSTPQ (F12, F13), (R3)
+	FLDPQ 64(R3), (F12, F13)
+	FLDPQ 128(R3), (F14, F15)
+	WORD $0x4f80108c // fmla v12.4s, v4.4s, v0.s[0]
+	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
+	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ef // fmla v15.4s, v7.4s, v0.s[0]
+	FSTPQ (F12, F13), 64(R3)
+	FSTPQ (F14, F15), 128(R3)
+	FLDPQ 192(R3), (F12, F13)
+	FLDPQ 256(R3), (F14, F15)
+	WORD $0x4f80110c // fmla v12.4s, v8.4s, v0.s[0]
+	WORD $0x4f80112d // fmla v13.4s, v9.4s, v0.s[0]
+	WORD $0x4f80114e // fmla v14.4s, v10.4s, v0.s[0]
+	WORD $0x4f80116f // fmla v15.4s, v11.4s, v0.s[0]
+	FSTPQ (F12, F13), 192(R3)
+	FSTPQ (F14, F15), 256(R3)
+	ADD $576, R3
+	SUBS $1, R7
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadLBM1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+	ADD $256, R4, R7
+vertex:
+	MOVD R0, R8
+	FLDPQ (R8), (F2, F3)
+	ADD R2, R8
+	FLDPQ (R8), (F4, F5)
+	ADD R2, R8
+	FLDPQ (R8), (F6, F7)
+	ADD R2, R8
+	FLDPQ (R8), (F8, F9)
+	ADD R2, R8
+	FLDPQ (R8), (F10, F11)
+	ADD R2, R8
+	FLDPQ (R8), (F12, F13)
+	ADD R2, R8
+	FLDPQ (R8), (F14, F15)
+	ADD R2, R8
+	FLDPQ (R8), (F16, F17)
+	LDP (R5), (R8, R9)
+	SUBS R8, R9, R8
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FMOVS.P 4(R7), F1
+	FLDPQ (R3), (F18, F19)
+	WORD $0x4f801052 // fmla v18.4s, v2.4s, v0.s[0]
+	WORD $0x4f801073 // fmla v19.4s, v3.4s, v0.s[0]
+	WORD $0x4f811092 // fmla v18.4s, v4.4s, v1.s[0]
+	WORD $0x4f8110b3 // fmla v19.4s, v5.4s, v1.s[0]
+	FSTPQ (F18, F19), (R3)
+	FLDPQ 64(R3), (F18, F19)
+	FLDPQ 128(R3), (F20, F21)
+	WORD $0x4f8010d2 // fmla v18.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010f3 // fmla v19.4s, v7.4s, v0.s[0]
+	WORD $0x4f801154 // fmla v20.4s, v10.4s, v0.s[0]
+	WORD $0x4f801175 // fmla v21.4s, v11.4s, v0.s[0]
+	WORD $0x4f811112 // fmla v18.4s, v8.4s, v1.s[0]
+	WORD $0x4f811133 // fmla v19.4s, v9.4s, v1.s[0]
+	WORD $0x4f811194 // fmla v20.4s, v12.4s, v1.s[0]
+	WORD $0x4f8111b5 // fmla v21.4s, v13.4s, v1.s[0]
+	FSTPQ (F18, F19), 64(R3)
+	FSTPQ (F20, F21), 128(R3)
+	FLDPQ 192(R3), (F18, F19)
+	FLDPQ 256(R3), (F20, F21)
+	WORD $0x4f8011d2 // fmla v18.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011f3 // fmla v19.4s, v15.4s, v0.s[0]
+	WORD $0x4f801214 // fmla v20.4s, v16.4s, v0.s[0]
+	WORD $0x4f801235 // fmla v21.4s, v17.4s, v0.s[0]
+	WORD $0x4f811212 // fmla v18.4s, v16.4s, v1.s[0]
+	WORD $0x4f811233 // fmla v19.4s, v17.4s, v1.s[0]
+	WORD $0x4f8151d4 // fmls v20.4s, v14.4s, v1.s[0]
+	WORD $0x4f8151f5 // fmls v21.4s, v15.4s, v1.s[0]
+	FSTPQ (F18, F19), 192(R3)
+	FSTPQ (F20, F21), 256(R3)
+	ADD $576, R3
+	SUBS $1, R8
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadLMM1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+	ADD $256, R4, R7
+vertex:
+	MOVD R0, R8
+	FLDPQ (R8), (F2, F3)
+	ADD R2, R8
+	FLDPQ (R8), (F4, F5)
+	ADD R2, R8
+	FLDPQ (R8), (F6, F7)
+	ADD R2, R8
+	FLDPQ (R8), (F8, F9)
+	ADD R2, R8
+	FLDPQ (R8), (F10, F11)
+	ADD R2, R8
+	FLDPQ (R8), (F12, F13)
+	LDP (R5), (R8, R9)
+	SUBS R8, R9, R8
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FMOVS.P 4(R7), F1
+	FLDPQ (R3), (F14, F15)
+	WORD $0x4f80104e // fmla v14.4s, v2.4s, v0.s[0]
+	WORD $0x4f80106f // fmla v15.4s, v3.4s, v0.s[0]
+	WORD $0x4f81108e // fmla v14.4s, v4.4s, v1.s[0]
+	WORD $0x4f8110af // fmla v15.4s, v5.4s, v1.s[0]
+	FSTPQ (F14, F15), (R3)
+	FLDPQ 64(R3), (F14, F15)
+	FLDPQ 128(R3), (F16, F17)
+	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ef // fmla v15.4s, v7.4s, v0.s[0]
+	WORD $0x4f801110 // fmla v16.4s, v8.4s, v0.s[0]
+	WORD $0x4f801131 // fmla v17.4s, v9.4s, v0.s[0]
+	WORD $0x4f81110e // fmla v14.4s, v8.4s, v1.s[0]
+	WORD $0x4f81112f // fmla v15.4s, v9.4s, v1.s[0]
+	WORD $0x4f8150d0 // fmls v16.4s, v6.4s, v1.s[0]
+	WORD $0x4f8150f1 // fmls v17.4s, v7.4s, v1.s[0]
+	FSTPQ (F14, F15), 64(R3)
+	FSTPQ (F16, F17), 128(R3)
+	FLDPQ 192(R3), (F14, F15)
+	FLDPQ 256(R3), (F16, F17)
+	WORD $0x4f80114e // fmla v14.4s, v10.4s, v0.s[0]
+	WORD $0x4f80116f // fmla v15.4s, v11.4s, v0.s[0]
+	WORD $0x4f801190 // fmla v16.4s, v12.4s, v0.s[0]
+	WORD $0x4f8011b1 // fmla v17.4s, v13.4s, v0.s[0]
+	WORD $0x4f81118e // fmla v14.4s, v12.4s, v1.s[0]
+	WORD $0x4f8111af // fmla v15.4s, v13.4s, v1.s[0]
+	WORD $0x4f815150 // fmls v16.4s, v10.4s, v1.s[0]
+	WORD $0x4f815171 // fmls v17.4s, v11.4s, v1.s[0]
+	FSTPQ (F14, F15), 192(R3)
+	FSTPQ (F16, F17), 256(R3)
+	ADD $576, R3
+	SUBS $1, R8
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadPQ1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+vertex:
+	MOVD R0, R7
+	FLDPQ (R7), (F2, F3)
+	ADD R2, R7
+	FLDPQ (R7), (F4, F5)
+	ADD R2, R7
+	FLDPQ (R7), (F6, F7)
+	LDP (R5), (R7, R8)
+	SUBS R7, R8, R7
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FLDPQ (R3), (F8, F9)
+	WORD $0x4f801048 // fmla v8.4s, v2.4s, v0.s[0]
+	WORD $0x4f801069 // fmla v9.4s, v3.4s, v0.s[0]
+	FSTPQ (F8, F9), (R3)
+	FLDPQ 64(R3), (F8, F9)
+	FLDPQ 128(R3), (F10, F11)
+	WORD $0x4f801088 // fmla v8.4s, v4.4s, v0.s[0]
+	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
+	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010eb // fmla v11.4s, v7.4s, v0.s[0]
+	FSTPQ (F8, F9), 64(R3)
+	FSTPQ (F10, F11), 128(R3)
+	ADD $576, R3
+	SUBS $1, R7
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadLB1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+	ADD $256, R4, R7
+vertex:
+	MOVD R0, R8
+	FLDPQ (R8), (F2, F3)
+	ADD R2, R8
+	FLDPQ (R8), (F4, F5)
+	ADD R2, R8
+	FLDPQ (R8), (F6, F7)
+	ADD R2, R8
+	FLDPQ (R8), (F8, F9)
+	ADD R2, R8
+	FLDPQ (R8), (F10, F11)
+	ADD R2, R8
+	FLDPQ (R8), (F12, F13)
+	LDP (R5), (R8, R9)
+	SUBS R8, R9, R8
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FMOVS.P 4(R7), F1
+	FLDPQ (R3), (F14, F15)
+	WORD $0x4f80104e // fmla v14.4s, v2.4s, v0.s[0]
+	WORD $0x4f80106f // fmla v15.4s, v3.4s, v0.s[0]
+	WORD $0x4f81108e // fmla v14.4s, v4.4s, v1.s[0]
+	WORD $0x4f8110af // fmla v15.4s, v5.4s, v1.s[0]
+	FSTPQ (F14, F15), (R3)
+	FLDPQ 64(R3), (F14, F15)
+	FLDPQ 128(R3), (F16, F17)
+	WORD $0x4f8010ce // fmla v14.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ef // fmla v15.4s, v7.4s, v0.s[0]
+	WORD $0x4f801150 // fmla v16.4s, v10.4s, v0.s[0]
+	WORD $0x4f801171 // fmla v17.4s, v11.4s, v0.s[0]
+	WORD $0x4f81110e // fmla v14.4s, v8.4s, v1.s[0]
+	WORD $0x4f81112f // fmla v15.4s, v9.4s, v1.s[0]
+	WORD $0x4f811190 // fmla v16.4s, v12.4s, v1.s[0]
+	WORD $0x4f8111b1 // fmla v17.4s, v13.4s, v1.s[0]
+	FSTPQ (F14, F15), 64(R3)
+	FSTPQ (F16, F17), 128(R3)
+	ADD $576, R3
+	SUBS $1, R8
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadLM1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+	ADD $256, R4, R7
+vertex:
+	MOVD R0, R8
+	FLDPQ (R8), (F2, F3)
+	ADD R2, R8
+	FLDPQ (R8), (F4, F5)
+	ADD R2, R8
+	FLDPQ (R8), (F6, F7)
+	ADD R2, R8
+	FLDPQ (R8), (F8, F9)
+	LDP (R5), (R8, R9)
+	SUBS R8, R9, R8
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FMOVS.P 4(R7), F1
+	FLDPQ (R3), (F10, F11)
+	WORD $0x4f80104a // fmla v10.4s, v2.4s, v0.s[0]
+	WORD $0x4f80106b // fmla v11.4s, v3.4s, v0.s[0]
+	WORD $0x4f81108a // fmla v10.4s, v4.4s, v1.s[0]
+	WORD $0x4f8110ab // fmla v11.4s, v5.4s, v1.s[0]
+	FSTPQ (F10, F11), (R3)
+	FLDPQ 64(R3), (F10, F11)
+	FLDPQ 128(R3), (F12, F13)
+	WORD $0x4f8010ca // fmla v10.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010eb // fmla v11.4s, v7.4s, v0.s[0]
+	WORD $0x4f80110c // fmla v12.4s, v8.4s, v0.s[0]
+	WORD $0x4f80112d // fmla v13.4s, v9.4s, v0.s[0]
+	WORD $0x4f81110a // fmla v10.4s, v8.4s, v1.s[0]
+	WORD $0x4f81112b // fmla v11.4s, v9.4s, v1.s[0]
+	WORD $0x4f8150cc // fmls v12.4s, v6.4s, v1.s[0]
+	WORD $0x4f8150ed // fmls v13.4s, v7.4s, v1.s[0]
+	FSTPQ (F10, F11), 64(R3)
+	FSTPQ (F12, F13), 128(R3)
+	ADD $576, R3
+	SUBS $1, R8
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadP1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+vertex:
+	MOVD R0, R7
+	FLDPQ (R7), (F2, F3)
+	LDP (R5), (R7, R8)
+	SUBS R7, R8, R7
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FLDPQ (R3), (F4, F5)
+	WORD $0x4f801044 // fmla v4.4s, v2.4s, v0.s[0]
+	WORD $0x4f801065 // fmla v5.4s, v3.4s, v0.s[0]
+	FSTPQ (F4, F5), (R3)
+	ADD $576, R3
+	SUBS $1, R7
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadQ1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+vertex:
+	MOVD R0, R7
+	FLDPQ (R7), (F2, F3)
+	ADD R2, R7
+	FLDPQ (R7), (F4, F5)
+	LDP (R5), (R7, R8)
+	SUBS R7, R8, R7
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FLDPQ (R3), (F6, F7)
+	FLDPQ 64(R3), (F8, F9)
+	WORD $0x4f801046 // fmla v6.4s, v2.4s, v0.s[0]
+	WORD $0x4f801067 // fmla v7.4s, v3.4s, v0.s[0]
+	WORD $0x4f801088 // fmla v8.4s, v4.4s, v0.s[0]
+	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
+	FSTPQ (F6, F7), (R3)
+	FSTPQ (F8, F9), 64(R3)
+	ADD $576, R3
+	SUBS $1, R7
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadL1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+	ADD $256, R4, R7
+vertex:
+	MOVD R0, R8
+	FLDPQ (R8), (F2, F3)
+	ADD R2, R8
+	FLDPQ (R8), (F4, F5)
+	LDP (R5), (R8, R9)
+	SUBS R8, R9, R8
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FMOVS.P 4(R7), F1
+	FLDPQ (R3), (F6, F7)
+	WORD $0x4f801046 // fmla v6.4s, v2.4s, v0.s[0]
+	WORD $0x4f801067 // fmla v7.4s, v3.4s, v0.s[0]
+	WORD $0x4f811086 // fmla v6.4s, v4.4s, v1.s[0]
+	WORD $0x4f8110a7 // fmla v7.4s, v5.4s, v1.s[0]
+	FSTPQ (F6, F7), (R3)
+	ADD $576, R3
+	SUBS $1, R8
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadM1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+	ADD $256, R4, R7
+vertex:
+	MOVD R0, R8
+	FLDPQ (R8), (F2, F3)
+	ADD R2, R8
+	FLDPQ (R8), (F4, F5)
+	LDP (R5), (R8, R9)
+	SUBS R8, R9, R8
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FMOVS.P 4(R7), F1
+	FLDPQ (R3), (F6, F7)
+	FLDPQ 64(R3), (F8, F9)
+	WORD $0x4f801046 // fmla v6.4s, v2.4s, v0.s[0]
+	WORD $0x4f801067 // fmla v7.4s, v3.4s, v0.s[0]
+	WORD $0x4f801088 // fmla v8.4s, v4.4s, v0.s[0]
+	WORD $0x4f8010a9 // fmla v9.4s, v5.4s, v0.s[0]
+	WORD $0x4f811086 // fmla v6.4s, v4.4s, v1.s[0]
+	WORD $0x4f8110a7 // fmla v7.4s, v5.4s, v1.s[0]
+	WORD $0x4f815048 // fmls v8.4s, v2.4s, v1.s[0]
+	WORD $0x4f815069 // fmls v9.4s, v3.4s, v1.s[0]
+	FSTPQ (F6, F7), (R3)
+	FSTPQ (F8, F9), 64(R3)
+	ADD $576, R3
+	SUBS $1, R8
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·spreadB1NEON(SB), NOSPLIT, $0-72
+	MOVD m+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+32(FP), R3
+	MOVD coefficients+40(FP), R4
+	MOVD offsets+48(FP), R5
+	MOVD vertices+64(FP), R6
+	MOVD base+56(FP), R7
+	MOVD (R5), R8
+	SUB R7, R8
+	ADD R8<<2, R4
+	ADD $256, R4, R7
+vertex:
+	MOVD R0, R8
+	FLDPQ (R8), (F2, F3)
+	ADD R2, R8
+	FLDPQ (R8), (F4, F5)
+	ADD R2, R8
+	FLDPQ (R8), (F6, F7)
+	ADD R2, R8
+	FLDPQ (R8), (F8, F9)
+	LDP (R5), (R8, R9)
+	SUBS R8, R9, R8
+	BEQ end
+edge:
+	FMOVS.P 4(R4), F0
+	FMOVS.P 4(R7), F1
+	FLDPQ (R3), (F10, F11)
+	FLDPQ 64(R3), (F12, F13)
+	WORD $0x4f80104a // fmla v10.4s, v2.4s, v0.s[0]
+	WORD $0x4f80106b // fmla v11.4s, v3.4s, v0.s[0]
+	WORD $0x4f8010cc // fmla v12.4s, v6.4s, v0.s[0]
+	WORD $0x4f8010ed // fmla v13.4s, v7.4s, v0.s[0]
+	WORD $0x4f81108a // fmla v10.4s, v4.4s, v1.s[0]
+	WORD $0x4f8110ab // fmla v11.4s, v5.4s, v1.s[0]
+	WORD $0x4f81110c // fmla v12.4s, v8.4s, v1.s[0]
+	WORD $0x4f81112d // fmla v13.4s, v9.4s, v1.s[0]
+	FSTPQ (F10, F11), (R3)
+	FSTPQ (F12, F13), 64(R3)
+	ADD $576, R3
+	SUBS $1, R8
+	BNE edge
+end:
+	ADD R1, R0
+	ADD $8, R5
+	SUBS $1, R6
+	BNE vertex
+	RET
+
+TEXT ·unrotate0NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
+	RET
+
+TEXT ·addUnrotated0NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
+	RET
+
+TEXT ·unrotate1NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	FMOVS (R4), F16
+	FMOVS 256(R4), F17
+	FLDPQ 64(R3), (F0, F1)
+	FLDPQ 96(R3), (F2, F3)
+	FLDPQ 128(R3), (F4, F5)
+	FLDPQ 160(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
+	RET
+
+TEXT ·addUnrotated1NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	FMOVS (R4), F16
+	FMOVS 256(R4), F17
+	FLDPQ 64(R3), (F0, F1)
+	FLDPQ 96(R3), (F2, F3)
+	FLDPQ 128(R3), (F4, F5)
+	FLDPQ 160(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
+	RET
+
+TEXT ·unrotate2NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	FMOVS (R4), F16
+	FMOVS 256(R4), F17
+	FLDPQ 64(R3), (F0, F1)
+	FLDPQ 96(R3), (F2, F3)
+	FLDPQ 128(R3), (F4, F5)
+	FLDPQ 160(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 512(R4), F16
+	FMOVS 768(R4), F17
+	FLDPQ 192(R3), (F0, F1)
+	FLDPQ 224(R3), (F2, F3)
+	FLDPQ 256(R3), (F4, F5)
+	FLDPQ 288(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
+	RET
+
+TEXT ·addUnrotated2NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	FMOVS (R4), F16
+	FMOVS 256(R4), F17
+	FLDPQ 64(R3), (F0, F1)
+	FLDPQ 96(R3), (F2, F3)
+	FLDPQ 128(R3), (F4, F5)
+	FLDPQ 160(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 512(R4), F16
+	FMOVS 768(R4), F17
+	FLDPQ 192(R3), (F0, F1)
+	FLDPQ 224(R3), (F2, F3)
+	FLDPQ 256(R3), (F4, F5)
+	FLDPQ 288(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
+	RET
+
+TEXT ·unrotate3NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	FMOVS (R4), F16
+	FMOVS 256(R4), F17
+	FLDPQ 64(R3), (F0, F1)
+	FLDPQ 96(R3), (F2, F3)
+	FLDPQ 128(R3), (F4, F5)
+	FLDPQ 160(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 512(R4), F16
+	FMOVS 768(R4), F17
+	FLDPQ 192(R3), (F0, F1)
+	FLDPQ 224(R3), (F2, F3)
+	FLDPQ 256(R3), (F4, F5)
+	FLDPQ 288(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 1024(R4), F16
+	FMOVS 1280(R4), F17
+	FLDPQ 320(R3), (F0, F1)
+	FLDPQ 352(R3), (F2, F3)
+	FLDPQ 384(R3), (F4, F5)
+	FLDPQ 416(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
+	RET
+
+TEXT ·addUnrotated3NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	FMOVS (R4), F16
+	FMOVS 256(R4), F17
+	FLDPQ 64(R3), (F0, F1)
+	FLDPQ 96(R3), (F2, F3)
+	FLDPQ 128(R3), (F4, F5)
+	FLDPQ 160(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 512(R4), F16
+	FMOVS 768(R4), F17
+	FLDPQ 192(R3), (F0, F1)
+	FLDPQ 224(R3), (F2, F3)
+	FLDPQ 256(R3), (F4, F5)
+	FLDPQ 288(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 1024(R4), F16
+	FMOVS 1280(R4), F17
+	FLDPQ 320(R3), (F0, F1)
+	FLDPQ 352(R3), (F2, F3)
+	FLDPQ 384(R3), (F4, F5)
+	FLDPQ 416(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
+	RET
+
+TEXT ·unrotate4NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	FMOVS (R4), F16
+	FMOVS 256(R4), F17
+	FLDPQ 64(R3), (F0, F1)
+	FLDPQ 96(R3), (F2, F3)
+	FLDPQ 128(R3), (F4, F5)
+	FLDPQ 160(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 512(R4), F16
+	FMOVS 768(R4), F17
+	FLDPQ 192(R3), (F0, F1)
+	FLDPQ 224(R3), (F2, F3)
+	FLDPQ 256(R3), (F4, F5)
+	FLDPQ 288(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 1024(R4), F16
+	FMOVS 1280(R4), F17
+	FLDPQ 320(R3), (F0, F1)
+	FLDPQ 352(R3), (F2, F3)
+	FLDPQ 384(R3), (F4, F5)
+	FLDPQ 416(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 1536(R4), F16
+	FMOVS 1792(R4), F17
+	FLDPQ 448(R3), (F0, F1)
+	FLDPQ 480(R3), (F2, F3)
+	FLDPQ 512(R3), (F4, F5)
+	FLDPQ 544(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
+	RET
+
+TEXT ·addUnrotated4NEON(SB), NOSPLIT, $0-48
+	MOVD f+0(FP), R0
+	MOVD step+8(FP), R1
+	MOVD rowStep+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD in+32(FP), R4
+	MOVD n+40(FP), R5
+edge:
+	MOVD R0, R6
+	FLDPQ (R3), (F0, F1)
+	FLDPQ 32(R3), (F2, F3)
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
+	FSTPQ (F0, F1), (R6)
+	FSTPQ (F2, F3), 32(R6)
+	FMOVS (R4), F16
+	FMOVS 256(R4), F17
+	FLDPQ 64(R3), (F0, F1)
+	FLDPQ 96(R3), (F2, F3)
+	FLDPQ 128(R3), (F4, F5)
+	FLDPQ 160(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 512(R4), F16
+	FMOVS 768(R4), F17
+	FLDPQ 192(R3), (F0, F1)
+	FLDPQ 224(R3), (F2, F3)
+	FLDPQ 256(R3), (F4, F5)
+	FLDPQ 288(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 1024(R4), F16
+	FMOVS 1280(R4), F17
+	FLDPQ 320(R3), (F0, F1)
+	FLDPQ 352(R3), (F2, F3)
+	FLDPQ 384(R3), (F4, F5)
+	FLDPQ 416(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	FMOVS 1536(R4), F16
+	FMOVS 1792(R4), F17
+	FLDPQ 448(R3), (F0, F1)
+	FLDPQ 480(R3), (F2, F3)
+	FLDPQ 512(R3), (F4, F5)
+	FLDPQ 544(R3), (F6, F7)
+	WORD $0x4f909008 // fmul v8.4s, v0.4s, v16.s[0]
+	WORD $0x4f909029 // fmul v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f90904a // fmul v10.4s, v2.4s, v16.s[0]
+	WORD $0x4f90906b // fmul v11.4s, v3.4s, v16.s[0]
+	WORD $0x4f911088 // fmla v8.4s, v4.4s, v17.s[0]
+	WORD $0x4f9110a9 // fmla v9.4s, v5.4s, v17.s[0]
+	WORD $0x4f9110ca // fmla v10.4s, v6.4s, v17.s[0]
+	WORD $0x4f9110eb // fmla v11.4s, v7.4s, v17.s[0]
+	WORD $0x4f90908c // fmul v12.4s, v4.4s, v16.s[0]
+	WORD $0x4f9090ad // fmul v13.4s, v5.4s, v16.s[0]
+	WORD $0x4f9090ce // fmul v14.4s, v6.4s, v16.s[0]
+	WORD $0x4f9090ef // fmul v15.4s, v7.4s, v16.s[0]
+	WORD $0x4f91500c // fmls v12.4s, v0.4s, v17.s[0]
+	WORD $0x4f91502d // fmls v13.4s, v1.4s, v17.s[0]
+	WORD $0x4f91504e // fmls v14.4s, v2.4s, v17.s[0]
+	WORD $0x4f91506f // fmls v15.4s, v3.4s, v17.s[0]
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x4e35d56b // fadd v11.4s, v11.4s, v21.4s
+	FSTPQ (F8, F9), (R6)
+	FSTPQ (F10, F11), 32(R6)
+	ADD R2, R6
+	FLDPQ (R6), (F18, F19)
+	FLDPQ 32(R6), (F20, F21)
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x4e35d5ef // fadd v15.4s, v15.4s, v21.4s
+	FSTPQ (F12, F13), (R6)
+	FSTPQ (F14, F15), 32(R6)
+	ADD $4, R4
+	ADD $576, R3
+	ADD R1, R0
+	SUBS $1, R5
+	BNE edge
 	RET

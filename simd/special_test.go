@@ -63,7 +63,37 @@ func specialCases() []specialCase {
 	for _, degree := range []int{1, 5, 9, 70} {
 		cases = append(cases, ringCases(degree)...)
 	}
-	return cases
+	return append(cases, backwardCases()...)
+}
+
+// backwardCases is those of the backward passes that belong to no ring and no
+// circle.
+func backwardCases() []specialCase {
+	const rows, k, n, parameters = 11, 13, 32, 53
+	return []specialCase{
+		special("correlate", [][2]int{{k, n}, {rows, k}, {rows, n}}, func(kernels Kernels32, x []*buffer) {
+			kernels.Correlate(x[0].Rows, x[1].Rows, x[2].Rows, k, n, rows)
+		}),
+		special("cross-entropy", [][2]int{{rows, 37}, {1, rows}, {1, 2}}, func(kernels Kernels32, x []*buffer) {
+			labels := []int32{0, 36, 35, 1, 2, 31, 32, 17, 16, 15, 14}
+			loss, hits := kernels.CrossEntropy(x[0].Rows, labels, x[1].Row(0, rows), 37, rows)
+			copy(x[2].Data, []float32{float32(loss), float32(hits)})
+		}),
+		special("gather", [][2]int{{3, n}, {6, n}}, func(kernels Kernels32, x []*buffer) {
+			kernels.Gather(x[0].Rows, x[1].Rows, []int32{5, 0, 3, 2}, []int64{0, 3, 3, 4}, n)
+		}),
+		special("rectify gradient", [][2]int{{rows, n}, {rows, n}}, func(kernels Kernels32, x []*buffer) {
+			kernels.RectifyGradient(x[0].Rows, x[1].Rows, n, rows)
+		}),
+		special("adam", [][2]int{{1, parameters}, {1, parameters}, {1, parameters}, {1, parameters}}, func(kernels Kernels32, x []*buffer) {
+			second := x[2].Row(0, parameters)
+			for i := range second {
+				second[i] = max(second[i], -second[i])
+			}
+			step := AdamStep{Beta1: 0.9, Beta2: 0.99, Rate: 0.01, Root: 0.3, Epsilon: 1e-3, Decay: 0.98, Penalty: 0.1, Scale: 0.7}
+			kernels.Adam(x[0].Row(0, parameters), x[1].Row(0, parameters), second, x[3].Row(0, parameters), &step)
+		}),
+	}
 }
 
 func nonlinearCases(order int) []specialCase {
@@ -78,6 +108,12 @@ func nonlinearCases(order int) []specialCase {
 		}),
 		special(fmt.Sprint("gate ", order), [][2]int{shape, {1, order * channels}, {1, order * channels}}, func(kernels Kernels32, x []*buffer) {
 			kernels.Gate(x[0].Rows, x[1].Data, x[2].Data, order, channels, rows)
+		}),
+		special(fmt.Sprint("gradient of regular ", order), [][2]int{shape, shape}, func(kernels Kernels32, x []*buffer) {
+			kernels.RegularGradient(x[0].Rows, x[1].Rows, NewCircle[float32](order, 7), channels, rows)
+		}),
+		special(fmt.Sprint("gradient of poly ", order), [][2]int{shape, shape}, func(kernels Kernels32, x []*buffer) {
+			kernels.PolyGradient(x[0].Rows, x[1].Rows, NewCircle[float32](order, PolySamples(order)), channels, rows)
 		}),
 	}
 }
@@ -115,10 +151,12 @@ func edgeCase(in int, degrees []int, heads, sets int, cosine, sine float32) spec
 	edges := rings.Edges()
 	// The features, the weights, u and then the moments, the logits, a.
 	shapes := [][2]int{{20, (2*in + 1) * 16}, {1, edges * sets}, {len(degrees), plan.Size(heads, sets)}, {1, edges * heads}, {1, edges * heads}}
+	shapes = append(shapes, [2]int{edges, (2*in + 1) * 16}) // records
 	c := special(fmt.Sprintf("edges of order %d, degrees %d, direction (%g, %g)", in, degrees, cosine, sine), shapes, func(kernels Kernels32, x []*buffer) {
 		of := *rings
 		of.Features, of.Weights = x[0].Rows, x[1].Row(0, edges*sets)
 		kernels.EdgeDot(x[3].Row(0, edges*heads), x[2].Rows, plan, &of, heads)
+		kernels.EdgeTranspose(x[5].Rows, x[2].Rows, x[4].Row(0, edges*heads), plan, &of, heads, in == 1)
 		kernels.EdgeAggregate(x[2].Rows, x[4].Row(0, edges*heads), plan, &of, heads)
 	})
 	c.loose = cosine == 0 && sine == 0

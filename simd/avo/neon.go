@@ -29,11 +29,13 @@ const general = 26
 // gp is such a register.
 type gp int
 
-func (r gp) String() string {
+func (r gp) String() string { return fmt.Sprint("R", r.number()) }
+
+func (r gp) number() int {
 	if r >= 18 {
 		r++
 	}
-	return fmt.Sprintf("R%d", int(r))
+	return int(r)
 }
 
 // vec is one, two or four registers of 4 numbers; or one that holds a single
@@ -99,19 +101,25 @@ func (s isa) neonBodies() map[string]func(*neon) {
 		"add": (*neon).add, "rectify": (*neon).rectify, "shift": (*neon).shift, "rowMax": (*neon).rowMax,
 		"sumExp": (*neon).sumExp, "softmax": (*neon).softmax, "shortSoftmaxes": (*neon).shortSoftmaxes,
 		"gate": (*neon).gate, "expm1": (*neon).expm1, "phases": (*neon).phases, "weigh": (*neon).weigh,
-		"sumLanes": (*neon).sumLanes,
+		"sumLanes": (*neon).sumLanes, "exponentiate": (*neon).exponentiate, "scale": (*neon).scale, "mask": (*neon).mask, "adam": (*neon).adam,
 	}
 	for _, rows := range s.heights() {
 		bodies[fmt.Sprintf("product%dx1", rows)] = func(n *neon) { n.product(rows) }
+		bodies[fmt.Sprintf("correlation%dx1", rows)] = func(n *neon) { n.correlation(rows) }
 	}
 	for order := range 5 {
 		bodies[fmt.Sprint("regular", order)] = func(n *neon) { n.circle(order, (*neonCircle).relu) }
 		bodies[fmt.Sprint("poly", order)] = func(n *neon) { n.circle(order, (*neonCircle).polynomial) }
+		bodies[fmt.Sprint("regularGradient", order)] = func(n *neon) { n.circleGradient(order, (*neonGradient).relu) }
+		bodies[fmt.Sprint("polyGradient", order)] = func(n *neon) { n.circleGradient(order, (*neonGradient).polynomial) }
+		bodies[fmt.Sprint("unrotate", order)] = func(n *neon) { n.unrotate(order, false) }
+		bodies[fmt.Sprint("addUnrotated", order)] = func(n *neon) { n.unrotate(order, true) }
 		bodies[fmt.Sprint("rotate", order)] = func(n *neon) { n.rotate(order) }
 	}
 	for _, forms := range passes {
 		bodies["aggregate"+forms+"1"] = func(n *neon) { n.aggregate(forms) }
 		bodies["dot"+forms+"1"] = func(n *neon) { n.dot(forms) }
+		bodies["spread"+forms+"1"] = func(n *neon) { n.spread(forms) }
 	}
 	return bodies
 }
@@ -317,6 +325,15 @@ func (n *neon) store(v vec, base gp, at int) { n.move(v, base, at, false, n.stor
 func (n *neon) loadNext(v vec, base gp)  { n.move(v, base, 0, true, n.loading) }
 func (n *neon) storeNext(v vec, base gp) { n.move(v, base, 0, true, n.storing) }
 
+// loadAt and storeAt move a register at base + offset.
+func (n *neon) loadAt(v vec, base, offset gp)  { n.moveAt(0x3ce06800, "ldr", v, base, offset) }
+func (n *neon) storeAt(v vec, base, offset gp) { n.moveAt(0x3ca06800, "str", v, base, offset) }
+
+func (n *neon) moveAt(code uint32, name string, v vec, base, offset gp) {
+	b, o := base.number(), offset.number()
+	n.word(code|uint32(o<<16|b<<5|v.first), "%s q%d, [x%d, x%d]", name, v.first, b, o)
+}
+
 // dup fills v with a number.
 func (n *neon) dup(v vec, e element) {
 	for i := range v.registers {
@@ -416,11 +433,16 @@ func (n *neon) choose(to, a, mask vec) {
 	}
 }
 
-// maskZeros is the lanes of v that are 0, all bits set.
-func (n *neon) maskZeros(mask, v vec) {
+// Comparisons with 0, whose result is a mask.
+var (
+	fcmeq0 = instruction{0x4ea0d800, "fcmeq"}
+	fcmle0 = instruction{0x6ea0d800, "fcmle"} // never where a number is NaN
+)
+
+func (n *neon) compare(op instruction, mask, v vec) {
 	for i := range mask.registers {
 		d, a := mask.number(i), v.number(i)
-		n.word(0x4ea0d800|uint32(a<<5|d), "fcmeq v%d.4s, v%d.4s, #0.0", d, a)
+		n.word(op.code|uint32(a<<5|d), "%s v%d.4s, v%d.4s, #0.0", op.name, d, a)
 	}
 }
 

@@ -8,9 +8,11 @@ type neonCircle struct {
 	in []vec
 }
 
-// circleConstants is the coefficients of Poly, c2, c1, c0, and 1/2.
-var circleConstants = [4]uint32{
+// circleConstants is the coefficients of Poly, c2, c1, c0, and 1/2; behind them
+// those of its derivative.
+var circleConstants = [8]uint32{
 	math.Float32bits(c2), math.Float32bits(c1), math.Float32bits(c0), math.Float32bits(0.5),
+	math.Float32bits(-3 * c2), math.Float32bits(-c1), math.Float32bits(2 * c2),
 }
 
 // circle writes a non-linearity for 8 channels at a time, or where there are
@@ -95,7 +97,7 @@ func (c *neonCircle) polynomial() func(f vec, i int) {
 		c.by(fmulBy, half, half, number(3))
 		// Where s = 0, 1/s is infinite and the result is 0.
 		zero := s2
-		c.maskZeros(zero, s2)
+		c.compare(fcmeq0, zero, s2)
 		for _, v := range append([]vec{inverse}, c.in...) {
 			c.clear(v, zero)
 		}

@@ -166,8 +166,9 @@ func (p *neonPass) each(body func(v vec, at gp)) {
 }
 
 // ring is the loop over the edges of a vertex. body gets the groups one after
-// the other, with their features and the number of their first row.
-func (p *neonPass) ring(begin func(), body func(form rune, f []vec, rows []vec), end func()) {
+// the other, with their features, their rows of moments, and the place of their
+// features in z.
+func (p *neonPass) ring(begin func(), body func(form rune, f, rows []vec, at int), end func()) {
 	p.scope(func() {
 		left, next := p.gp(), p.gp()
 		p.op("LDP (%v), (%v, %v)", p.offsets, left, next)
@@ -186,7 +187,7 @@ func (p *neonPass) ring(begin func(), body func(form rune, f []vec, rows []vec),
 				for i, v := range f {
 					p.load(v, p.z, (at+i)*rowBytes)
 				}
-				body(form, f, p.rows[row:])
+				body(form, f, p.rows[row:], at*rowBytes)
 			})
 			row += rowsOf[form].moments
 			at += rowsOf[form].features
@@ -217,7 +218,7 @@ func (n *neon) aggregate(forms string) {
 	p.each(func(v vec, at gp) { n.load(v, at, 0) })
 	n.label("begin")
 	c, s := p.c.lowest(), p.s.lowest()
-	p.ring(func() {}, func(form rune, f, m []vec) {
+	p.ring(func() {}, func(form rune, f, m []vec, _ int) {
 		n.by(fmlaBy, m[0], f[0], c)
 		switch form {
 		case 'Q':
@@ -249,7 +250,7 @@ func (n *neon) dot(forms string) {
 	p.ring(func() {
 		c, s = neonSum{vec: n.vec(2)}, neonSum{vec: n.vec(2)}
 		n.load(dot, dots, 0)
-	}, func(form rune, f, u []vec) {
+	}, func(form rune, f, u []vec, _ int) {
 		n.accumulate(&c, f[0], u[0])
 		switch form {
 		case 'Q':

@@ -117,15 +117,20 @@ func (n *neon) rowMax() {
 	n.op("FMOVS F%d, %s", n.greatest(half).first, n.parameters["ret"])
 }
 
-func (n *neon) sumExp() {
+func (n *neon) sumExp()       { n.sumOfExp(func(_ vec, x gp) { n.advance(32, x) }) }
+func (n *neon) exponentiate() { n.sumOfExp(n.storeNext) }
+
+// sumOfExp is Σ exp(x[i] - shift), with what is done to move on.
+func (n *neon) sumOfExp(next func(v vec, x gp)) {
 	x, left, shift := n.argument("x"), n.argument("n"), n.broadcast("shift")
 	e, sum, v := n.exponential(), n.vec(2), n.vec(2)
 	n.zero(sum)
 	n.label("loop")
-	n.loadNext(v, x)
+	n.load(v, x, 0)
 	n.do(fsub, v, v, shift)
 	e.replace(v)
 	n.do(fadd, sum, sum, v)
+	next(v, x)
 	n.repeat("loop", left, 8)
 	n.op("FMOVS F%d, %s", n.total(sum).first, n.parameters["ret"])
 }
