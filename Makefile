@@ -80,7 +80,7 @@ rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
 
 tools: rendering
-	@tests/scripts/need.sh binutils qemu-user
+	@tests/scripts/need.sh binutils binutils-aarch64-linux-gnu qemu-user
 
 lint: $(VENV)/stamp ## Formatting and static analysis
 	@echo "gofmt, go vet, staticcheck"
@@ -99,7 +99,7 @@ generated: ## The committed assembly is what its generator writes
 	@diff -r simd $(BUILD)/simd && rm -r $(BUILD)/simd
 	@go -C simd/avo vet .
 
-test-go: ## Go tests, and once more under the race detector
+test-go: tools ## Go tests, and once more under the race detector
 	go test $(TAGS) ./...
 	go test $(TAGS) -race ./geometry/...
 	go test $(TAGS) -race -run 'Threads|ManyCallers|Fault|Stops|Cancel' ./core

@@ -14,7 +14,7 @@ import (
 // form alone. For m = 0, P is a group of one row and Q one of two.
 var passes = []string{"PQQ", "LBM", "LMM", "PQ", "LB", "LM", "P", "Q", "L", "M", "B"}
 
-// edgeKernels writes the kernels over the edges of rings, see edges_amd64.go:
+// edgeKernels writes the kernels over the edges of rings, see edges.go:
 // phases, weigh, rotate, the passes for each combination of groups, and the
 // sum of the lanes of the dots.
 func (s isa) edgeKernels() {
