@@ -174,8 +174,12 @@ static void resumption(const char *path) {
 static void bad_input(const char *path) {
   eman_trainer *trainer = NULL;
   const char *const bad[][2] = {
-      {"", "training"},          {"{\"epochs\": 0}", "epochs"},         {"{\"epoch\": 3}", "epoch"},
-      {"{\"seed\": -1}", "seed"}, {"{\"class_weights\": [1]}", "class_weights"}, {"{\"frozen\": [\"x\"]}", "frozen"},
+      {"", "training"},
+      {"{\"epochs\": 0}", "epochs"},
+      {"{\"epoch\": 3}", "epoch"},
+      {"{\"seed\": -1}", "seed"},
+      {"{\"class_weights\": [1]}", "class_weights"},
+      {"{\"frozen\": [\"x\"]}", "frozen"},
       {"{\"schedule\": \"up\"}", "schedule"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -195,10 +199,12 @@ static void bad_input(const char *path) {
   refused("a label too large", eman_trainer_add_mesh(trainer, mesh, &known, "cat.ply", 0), EMAN_E_INVALID_ARGUMENT,
           "cat.ply: labels: label 7 is 3");
   labels[7] = -2;
-  refused("a label below -1", eman_trainer_add_mesh(trainer, mesh, &known, NULL, 0), EMAN_E_INVALID_ARGUMENT, "label 7");
+  refused("a label below -1", eman_trainer_add_mesh(trainer, mesh, &known, NULL, 0), EMAN_E_INVALID_ARGUMENT,
+          "label 7");
   labels[7] = kept;
   refused("validation", eman_trainer_add_mesh(trainer, mesh, &known, NULL, 2), EMAN_E_INVALID_ARGUMENT, "validation");
-  refused("a name without end", eman_trainer_add_mesh(trainer, mesh, &known, "\xff", 0), EMAN_E_INVALID_ARGUMENT, "name");
+  refused("a name without end", eman_trainer_add_mesh(trainer, mesh, &known, "\xff", 0), EMAN_E_INVALID_ARGUMENT,
+          "name");
   known.rows--;
   refused("too few labels", eman_trainer_add_mesh(trainer, mesh, &known, NULL, 0), EMAN_E_INVALID_ARGUMENT, "labels");
   const int64_t huge[VERTICES] = {1LL << 40};
