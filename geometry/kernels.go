@@ -1,0 +1,155 @@
+package geometry
+
+import (
+	"sync"
+
+	"libeman/simd"
+)
+
+// The kernels treat the edges, or the corners, of a piece of consecutive
+// vertices as one list, whatever their degrees, and then add up each ring. What
+// a piece holds stays in the nearest caches. Lanes that the kernels leave to
+// scalar code they mark by NaN.
+
+const (
+	pieceVertices = 64
+	pieceRows     = 1024 // edges or corners of a piece; one with more is left to scalar code
+	pieceLists    = 4    // powers of RelTan at a time
+	rowPlane      = pieceRows + simd.Padding
+)
+
+// scratch is the memory of a piece.
+type scratch struct {
+	centers   [rowPlane]int32
+	first     [pieceVertices]int32
+	rows      [4 * pieceLists * rowPlane]float64
+	sums      [pieceLists][4 * pieceVertices]float64
+	halfPower [pieceLists]float64
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// inPieces calls body for pieces of the vertices [begin, end), with the centre
+// of each of their rows in scratch memory, or with none where a piece has too
+// many. offsets delimit the rows of each vertex.
+func inPieces(offsets []int64, begin, end int, body func(begin, end int, s *scratch) error) error {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	for ; begin < end; begin += pieceVertices {
+		last, usable := min(begin+pieceVertices, end), s
+		if !s.setCenters(offsets[begin:last+1], begin) {
+			usable = nil
+		}
+		if err := body(begin, last, usable); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setCenters writes the vertex of each row, from vertex p on, and of the
+// padding; false if there are too many.
+func (s *scratch) setCenters(offsets []int64, p int) bool {
+	first := offsets[0]
+	if offsets[len(offsets)-1]-first > pieceRows {
+		return false
+	}
+	row := int64(0)
+	for _, end := range offsets[1:] {
+		// Most rings fill no more than these; what is too much is overwritten.
+		eight := (*[simd.Padding]int32)(s.centers[row:])
+		for i := range eight {
+			eight[i] = int32(p)
+		}
+		for row += simd.Padding; row < end-first; row++ {
+			s.centers[row] = int32(p)
+		}
+		row = end - first
+		p++
+	}
+	for i := range s.centers[row:][:simd.Padding] {
+		s.centers[row:][i] = int32(p - 1)
+	}
+	return true
+}
+
+// kernelFrames is scalarFrames by the kernels: for the area-weighted normals.
+func (v *View) kernelFrames(begin, end int, options Options) (touching bool) {
+	t := v.topology
+	_ = inPieces(t.cornerOffsets, begin, end, func(begin, end int, s *scratch) error {
+		if s == nil {
+			touching = v.scalarFrames(begin, end, options) || touching
+			return nil
+		}
+		offsets := t.cornerOffsets[begin : end+1]
+		first, last := offsets[0], offsets[end-begin]
+		v.kernels.Wedges(s.rows[:], v.positions, t.wedges[2*first:2*last], s.centers[:last-first])
+		v.kernels.SumRings(s.sums[0][:], s.rows[:], offsets)
+		for p := begin; p < end; p++ {
+			q := int32(p) // without a neighbour: rare
+			if at := t.edges.offsets[p]; at < t.edges.offsets[p+1] {
+				q = t.edges.neighbors[at]
+			}
+			s.first[p-begin] = q
+		}
+		done, rare := v.kernels.Frames(v.frames, s.sums[0][:], v.positions, begin, s.first[:end-begin])
+		for p := begin; p < end; p++ {
+			if n := v.frames[9*p+6]; p >= begin+done || rare && n != n {
+				touching = v.setFrame(p, options) || touching
+			} else {
+				v.turnFrame(p, options)
+			}
+		}
+		return nil
+	})
+	return touching
+}
+
+// kernelRelTan is scalarRelTan by the kernels: for powers within simd.MaxPower.
+func (v *View) kernelRelTan(rows []float64, begin, end int, o *RelTanOptions) error {
+	width := o.RowWidth()
+	start := begin
+	return inPieces(v.edges.offsets, begin, end, func(begin, end int, s *scratch) error {
+		rows := rows[width*(begin-start) : width*(end-start)]
+		if s == nil {
+			return v.scalarRelTan(rows, begin, end, o)
+		}
+		for i := 0; i < len(o.Powers); i += pieceLists {
+			v.putVectors(rows, begin, end, s, o, i, min(i+pieceLists, len(o.Powers)))
+		}
+		for p := begin; p < end; p++ {
+			row := rows[width*(p-begin):][:width]
+			if finite(row) {
+				continue
+			}
+			if err := v.setRelTan(row, p, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// putVectors fills the vectors of the powers [from, to) of a piece.
+func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanOptions, from, to int) {
+	offsets := v.edges.offsets[begin : end+1]
+	first, last := offsets[0], offsets[end-begin]
+	powers := s.halfPower[:to-from]
+	for i := range powers {
+		powers[i] = -0.5 * o.Powers[from+i]
+	}
+	v.kernels.RelTan(s.rows[:], rowPlane, v.positions, v.edges.neighbors[first:last], s.centers[:last-first], powers)
+	for i := range powers {
+		v.kernels.SumRings(s.sums[i][:], s.rows[4*i*rowPlane:], offsets)
+	}
+	width := o.RowWidth()
+	for j := range end - begin {
+		factor := o.factor(int(offsets[j+1] - offsets[j]))
+		e1, e2 := at(v.frames, 3*(begin+j)), at(v.frames, 3*(begin+j)+1)
+		for i := range powers {
+			sums := s.sums[i][4*j:][:4]
+			of := relTanSums{vec3{sums[0], sums[1], sums[2]}, sums[3]}
+			of.putVector(rows[width*j:][:width], from+i, factor, e1, e2, o.Space)
+		}
+	}
+}

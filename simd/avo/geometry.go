@@ -1,0 +1,651 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// doubles writes the kernels of interface Geometry: float64, an edge or a
+// vertex a lane. Rows of a few numbers are loaded one a lane and transposed,
+// which takes about half the time of gathering each number.
+type doubles struct {
+	isa
+	even, odd reg.VecVirtual // where pairs of AVX-512 lanes go in a row
+}
+
+func (s isa) geometry() {
+	for _, write := range []func(d *doubles){
+		(*doubles).wedges, (*doubles).sumRings, (*doubles).frames,
+		func(d *doubles) { d.edges("32") }, func(d *doubles) { d.edges("64") },
+		(*doubles).relTan,
+	} {
+		write(&doubles{isa: s})
+	}
+}
+
+// lanes is the number of float64 of a register.
+func (d *doubles) lanes() int { return d.bytes / 8 }
+
+// all is a constant for every lane, in memory.
+func all(x float64) Mem { return allBits(math.Float64bits(x)) }
+
+func allBits(bits uint64) Mem {
+	return table(fmt.Sprintf("all%016x", bits), [8]uint64{bits, bits, bits, bits, bits, bits, bits, bits})
+}
+
+var tables = map[string]Mem{}
+
+func table(name string, words [8]uint64) Mem {
+	if m, known := tables[name]; known {
+		return m
+	}
+	m := GLOBL(name, RODATA|NOPTR)
+	for i, word := range words {
+		DATA(8*i, U64(word))
+	}
+	tables[name] = m
+	return m
+}
+
+// pairs loads the orders in which transposed needs pairs of lanes.
+func (d *doubles) pairs() {
+	if d.wide() {
+		d.even, d.odd = d.vector(), d.vector()
+		VMOVUPD(table("evenPairs", [8]uint64{0, 1, 8, 9, 2, 3, 10, 11}), d.even)
+		VMOVUPD(table("oddPairs", [8]uint64{4, 5, 12, 13, 6, 7, 14, 15}), d.odd)
+	}
+}
+
+// rowAt is the four numbers from disp bytes into a row of width numbers.
+func rowAt(base reg.Register, index Mem, width uint8, disp int) Mem {
+	r := GP64()
+	MOVLQSX(index, r)
+	LEAQ(Mem{Base: r, Index: r, Scale: width - 1}, r)
+	return Mem{Base: base, Index: r, Scale: 8, Disp: disp}
+}
+
+// halves are the unpacked pairs of the rows of all lanes: x and z of lanes
+// 2k, 2k+1 in low, y and w in high.
+func (d *doubles) halves(row func(lane int) reg.VecVirtual) (low, high [2]reg.VecVirtual) {
+	for half := range 2 {
+		var first, second reg.VecVirtual
+		if d.wide() {
+			pair := func(lane int) reg.VecVirtual {
+				v := row(lane)
+				to := ZMM()
+				VINSERTF64X4(U8(1), row(lane+2), v.AsZ(), to)
+				return to
+			}
+			first, second = pair(4*half), pair(4*half+1)
+		} else {
+			first, second = row(2*half), row(2*half+1)
+		}
+		low[half] = d.vector()
+		VUNPCKLPD(second, first, low[half])
+		VUNPCKHPD(second, first, first)
+		high[half] = first
+	}
+	return low, high
+}
+
+// joined takes the first (or second) pair of numbers of each half.
+func (d *doubles) joined(halves [2]reg.VecVirtual, second bool) reg.VecVirtual {
+	v := d.vector()
+	choose := func(wide, narrow uint8) {
+		if d.wide() {
+			VSHUFF64X2(U8(wide), halves[1], halves[0], v)
+		} else {
+			VPERM2F128(U8(narrow), halves[1], halves[0], v)
+		}
+	}
+	if second {
+		choose(0xdd, 0x31)
+	} else {
+		choose(0x88, 0x20)
+	}
+	return v
+}
+
+// vec3 is a vector of ℝ³ in every lane.
+type vec3 [3]reg.VecVirtual
+
+// columns transposes the first three numbers of the rows of all lanes.
+func (d *doubles) columns(row func(lane int) reg.VecVirtual) vec3 {
+	low, high := d.halves(row)
+	y := d.joined(high, false)
+	return vec3{d.joined(low, false), y, d.joined(low, true)}
+}
+
+// loaded is columns of rows in memory.
+func (d *doubles) loaded(row func(lane int) Mem) vec3 {
+	return d.columns(func(lane int) reg.VecVirtual { return load(row(lane)) })
+}
+
+func load(m Mem) reg.VecVirtual {
+	v := YMM()
+	VMOVUPD(m, v)
+	return v
+}
+
+// differences are the rows of one array less those of another.
+func (d *doubles) differences(of, less func(lane int) Mem) vec3 {
+	return d.columns(func(lane int) reg.VecVirtual {
+		v := load(of(lane))
+		VSUBPD(less(lane), v, v)
+		return v
+	})
+}
+
+// storeRows writes x, y, z, w of each lane as a row.
+func (d *doubles) storeRows(x, y, z, w reg.VecVirtual, row func(lane int) Mem) {
+	for odd, unpack := range []func(ops ...Op){VUNPCKLPD, VUNPCKHPD} {
+		xy, zw := d.vector(), d.vector()
+		unpack(y, x, xy)
+		unpack(w, z, zw)
+		if !d.wide() {
+			v := d.vector()
+			VPERM2F128(U8(0x20), zw, xy, v)
+			VMOVUPD(v, row(odd))
+			VPERM2F128(U8(0x31), zw, xy, v)
+			VMOVUPD(v, row(odd+2))
+			continue
+		}
+		v := d.vector()
+		VMOVAPD(xy, v)
+		VPERMT2PD(zw, d.even, v)
+		VPERMT2PD(zw, d.odd, xy)
+		for i, two := range []reg.VecVirtual{v, xy} {
+			VMOVUPD(two.AsY(), row(4*i+odd))
+			VEXTRACTF64X4(U8(1), two, row(4*i+odd+2))
+		}
+	}
+}
+
+func (d *doubles) dot(a, b vec3) reg.VecVirtual {
+	v := d.vector()
+	VMULPD(a[0], b[0], v)
+	VFMADD231PD(a[1], b[1], v)
+	VFMADD231PD(a[2], b[2], v)
+	return v
+}
+
+// cross is a×b.
+func (d *doubles) cross(a, b vec3) (c vec3) {
+	for i := range c {
+		j, k := (i+1)%3, (i+2)%3
+		c[i] = d.vector()
+		VMULPD(a[k], b[j], c[i])
+		VFMSUB231PD(a[j], b[k], c[i])
+	}
+	return c
+}
+
+// less is a − s·b, in place of a.
+func less(a, b vec3, s reg.VecVirtual) {
+	for i := range a {
+		VFNMADD231PD(s, b[i], a[i])
+	}
+}
+
+func scale(a vec3, s reg.VecVirtual) {
+	for _, v := range a {
+		VMULPD(s, v, v)
+	}
+}
+
+// number is a constant in a register.
+func (d *doubles) number(x float64) reg.VecVirtual {
+	v := d.vector()
+	VMOVUPD(all(x), v)
+	return v
+}
+
+func (d *doubles) copied(v reg.VecVirtual) reg.VecVirtual {
+	to := d.vector()
+	VMOVAPD(v, to)
+	return to
+}
+
+// inverseRoot is 1/√x.
+func (d *doubles) inverseRoot(x reg.VecVirtual) reg.VecVirtual {
+	root, one := d.vector(), d.number(1)
+	VSQRTPD(x, root)
+	VDIVPD(root, one, one)
+	return one
+}
+
+// toUnit is 1.5 − x/2, which is 1/√x to a rounding where |x − 1| < 2⁻²⁶.
+func (d *doubles) toUnit(x reg.VecVirtual) reg.VecVirtual {
+	VFNMADD213PD(all(1.5), d.number(0.5), x)
+	return x
+}
+
+// unless makes v NaN in the lanes where not x > bound, which it returns.
+func (d *doubles) unless(x, bound Op, v reg.VecVirtual) (lanes reg.Register) {
+	const notGreater = 0x1a // or NaN
+	if d.wide() {
+		k := K()
+		VCMPPD(U8(notGreater), bound, x, k)
+		VMOVUPD(all(math.NaN()), k, v)
+		return k
+	}
+	mask := YMM()
+	VCMPPD(U8(notGreater), bound, x, mask)
+	VORPD(mask, v, v)
+	return mask
+}
+
+// rare gathers the lanes, of any group, that unless has marked.
+type rare struct {
+	*doubles
+	lanes reg.Register
+}
+
+func (d *doubles) rare() rare {
+	if d.wide() {
+		k := K()
+		KXORW(k, k, k)
+		return rare{d, k}
+	}
+	v := YMM()
+	d.zero(v)
+	return rare{d, v}
+}
+
+func (r rare) unless(x, bound Op, v reg.VecVirtual) {
+	lanes := r.doubles.unless(x, bound, v)
+	if r.wide() {
+		KORW(lanes, r.lanes, r.lanes)
+	} else {
+		VORPD(lanes, r.lanes, r.lanes)
+	}
+}
+
+// result stores whether there was one.
+func (r rare) result() {
+	any := GP32()
+	if r.wide() {
+		KMOVW(r.lanes, any)
+	} else {
+		VMOVMSKPD(r.lanes, any)
+	}
+	TESTL(any, any)
+	found := GP8()
+	SETNE(found)
+	Store(found, ReturnIndex(0))
+}
+
+// advance adds to pointers the bytes that a group of lanes takes.
+func (d *doubles) advance(perLane int, pointers ...reg.GPVirtual) {
+	for _, p := range pointers {
+		ADDQ(U32(perLane*d.lanes()), p)
+	}
+}
+
+// next goes on with n − lanes.
+func (d *doubles) next(n reg.GPVirtual) {
+	SUBQ(U32(d.lanes()), n)
+	JNZ(LabelRef("loop"))
+}
+
+// Rows of the arrays that package Geometry describes.
+const (
+	positionWidth = 3
+	frameWidth    = 9
+	sumBytes      = 32
+	e1, e2, axis  = 0, 24, 40 // bytes into a frame; the normal follows at axis+8
+)
+
+// zeroLength bounds squared lengths that count as none.
+const zeroLength = 0x1p-1000
+
+func entry(base reg.Register, bytes int) func(lane int) Mem {
+	return func(lane int) Mem { return Mem{Base: base, Disp: bytes * lane} }
+}
+
+func (d *doubles) wedges() {
+	d.function("wedges", "(rows, positions *float64, wedges, centers *int32, n int)",
+		"writes (a×b, a·a + b·b) of n corners, a multiple of the lanes, with a and b from",
+		"the corner's centre to the first and second vertex of its wedge; NaN for the",
+		"last where a·a or b·b ≤ 2⁻¹⁰⁰⁰.")
+	rows, positions, corners, centers, n := argument("rows"), argument("positions"), argument("wedges"), argument("centers"), argument("n")
+	d.pairs()
+	Label("loop")
+	of := func(indices reg.Register, step, first int) func(lane int) Mem {
+		return func(lane int) Mem {
+			return rowAt(positions, Mem{Base: indices, Disp: step*lane + first}, positionWidth, 0)
+		}
+	}
+	a := d.differences(of(corners, 8, 0), of(centers, 4, 0))
+	b := d.differences(of(corners, 8, 4), of(centers, 4, 0))
+	c := d.cross(a, b)
+	a2, b2 := d.dot(a, a), d.dot(b, b)
+	sum := d.vector()
+	VADDPD(a2, b2, sum)
+	VMINPD(a2, b2, a2)
+	d.unless(a2, all(zeroLength), sum)
+	d.storeRows(c[0], c[1], c[2], sum, entry(rows, sumBytes))
+	d.advance(sumBytes, rows)
+	d.advance(8, corners)
+	d.advance(4, centers)
+	d.next(n)
+	done()
+}
+
+func (d *doubles) sumRings() {
+	d.function("sumRings", "(sums, rows *float64, offsets *int64, n int)",
+		"adds up, for each of n rings, the rows of four numbers from offsets[i] to",
+		"offsets[i+1], in this order; rows begins with row offsets[0].")
+	sums, rows, offsets, n := argument("sums"), argument("rows"), argument("offsets"), argument("n")
+	begin, left := GP64(), GP64()
+	MOVQ(Mem{Base: offsets}, begin)
+	Label("loop")
+	sum := YMM()
+	VXORPD(sum, sum, sum)
+	ADDQ(U32(8), offsets)
+	MOVQ(Mem{Base: offsets}, left)
+	SUBQ(begin, left)
+	JZ(LabelRef("store"))
+	ADDQ(left, begin)
+	Label("row")
+	VADDPD(Mem{Base: rows}, sum, sum)
+	ADDQ(U32(sumBytes), rows)
+	DECQ(left)
+	JNZ(LabelRef("row"))
+	Label("store")
+	VMOVUPD(sum, Mem{Base: sums})
+	ADDQ(U32(sumBytes), sums)
+	DECQ(n)
+	JNZ(LabelRef("loop"))
+	done()
+}
+
+func (d *doubles) frames() {
+	d.function("frames", "(frames, sums, centers, positions *float64, neighbors *int32, n int) (rare bool)",
+		"writes the frames (e1, e2, n) of n vertices, a multiple of the lanes, from the sums",
+		"of their wedges and their first neighbours. The first number of n is NaN where",
+		"the sum or the neighbour's projection is small enough to be noise; rare tells",
+		"whether there is one.")
+	frames, sums, centers, positions, neighbors, n := argument("frames"), argument("sums"), argument("centers"), argument("positions"), argument("neighbors"), argument("n")
+	d.pairs()
+	found := d.rare()
+	Label("loop")
+	center := entry(centers, 8*positionWidth)
+	at := d.loaded(center)
+	size2 := d.dot(at, at)
+
+	low, high := d.halves(func(lane int) reg.VecVirtual { return load(entry(sums, sumBytes)(lane)) })
+	normal := vec3{d.joined(low, false), d.joined(high, false), d.joined(low, true)}
+	w := d.joined(high, true)
+	// The rounding error of a sum of N ≤ 2¹⁰ wedges, with w the sum of their
+	// squared lengths: 2⁻⁴⁸ Σ (|a||b| + (|a| + |b|)·size) is at most
+	// 2⁻⁴⁸ (w/2 + size √(2Nw)), and its square at most twice the squares' sum.
+	noise := d.number(0x1p-97)
+	VMULPD(w, noise, noise)
+	VFMADD231PD(all(0x1p-84), size2, noise)
+	VMULPD(w, noise, noise)
+	VMAXPD(noise, d.number(0x1p-900), noise) // the second where one is NaN: noise
+	length2 := d.dot(normal, normal)
+	scale(normal, d.inverseRoot(length2))
+	found.unless(length2, noise, normal[0])
+
+	t := d.differences(func(lane int) Mem {
+		return rowAt(positions, Mem{Base: neighbors, Disp: 4 * lane}, positionWidth, 0)
+	}, center)
+	VMULPD(all(0x1p-100), size2, size2)
+	bound := d.dot(t, t)
+	VMULPD(all(0x1p-68), bound, bound)
+	VMAXPD(size2, bound, bound)
+	VMAXPD(all(0x1p-900), bound, bound)
+	less(t, normal, d.dot(t, normal))
+	t2 := d.dot(t, t)
+	found.unless(t2, bound, normal[0])
+	scale(t, d.inverseRoot(t2))
+	// Projected twice: once leaves an error of the order of |d|/|t|.
+	less(t, normal, d.dot(t, normal))
+	scale(t, d.toUnit(d.dot(t, t)))
+	second := d.cross(normal, t)
+
+	row := func(disp int) func(lane int) Mem {
+		return func(lane int) Mem { return Mem{Base: frames, Disp: 8*frameWidth*lane + disp} }
+	}
+	d.storeRows(t[0], t[1], t[2], second[0], row(e1))
+	d.storeRows(second[0], second[1], second[2], normal[0], row(e2))
+	d.storeRows(second[2], normal[0], normal[1], normal[2], row(axis))
+	d.advance(8*frameWidth, frames)
+	d.advance(sumBytes, sums)
+	d.advance(8*positionWidth, centers)
+	d.advance(4, neighbors)
+	d.next(n)
+	found.result()
+	done()
+}
+
+// edges writes edges32 or edges64, for the two types of results.
+func (d *doubles) edges(bits string) {
+	outputs := "cosTheta, sinTheta, cosG, sinG, length"
+	d.function("edges"+bits, fmt.Sprintf("(%s *float%s, positions, frames *float64, neighbors, centers *int32, n int) (rare bool)", outputs, bits),
+		"computes the angle θ of the log map, that of the transport and the length of n",
+		"edges, a multiple of the lanes. cosTheta is NaN where the projection of the edge",
+		"is small enough to be noise, cosG where the normals are nearly opposite; rare",
+		"tells whether there is one.")
+	cosTheta, sinTheta, cosG, sinG, length := argument("cosTheta"), argument("sinTheta"), argument("cosG"), argument("sinG"), argument("length")
+	positions, frames, neighbors, centers, n := argument("positions"), argument("frames"), argument("neighbors"), argument("centers"), argument("n")
+	found := d.rare()
+	spill := AllocLocal(3 * d.bytes)
+	store := func(v reg.VecVirtual, to reg.Register) {
+		switch {
+		case bits == "64":
+			VMOVUPD(v, Mem{Base: to})
+		case d.wide():
+			narrow := YMM()
+			VCVTPD2PS(v, narrow)
+			VMOVUPS(narrow, Mem{Base: to})
+		default:
+			narrow := XMM()
+			VCVTPD2PSY(v, narrow)
+			VMOVUPS(narrow, Mem{Base: to})
+		}
+	}
+	row := func(base, indices reg.Register, width uint8, disp int) func(lane int) Mem {
+		return func(lane int) Mem { return rowAt(base, Mem{Base: indices, Disp: 4 * lane}, width, disp) }
+	}
+	Label("loop")
+	// c = n_p·n_q and k = n_p·e1_q / (1 + c).
+	normal := d.normals(row(frames, neighbors, frameWidth, axis))
+	center := d.normals(row(frames, centers, frameWidth, axis))
+	cos, k := d.dot(center, normal), d.vector()
+	first := d.loaded(row(frames, neighbors, frameWidth, e1))
+	VADDPD(all(1), cos, cos)
+	VDIVPD(cos, d.dot(center, first), k)
+	found.unless(cos, all(nearlyOpposite), k)
+
+	to := d.differences(row(positions, neighbors, positionWidth, 0), row(positions, centers, positionWidth, 0))
+	bound, root := d.dot(to, to), d.vector()
+	VSQRTPD(bound, root)
+	store(root, length)
+	VMULPD(all(0x1p-68), bound, bound)
+	VMAXPD(all(0x1p-98), bound, bound)
+	kept := []Mem{spill, spill.Offset(d.bytes), spill.Offset(2 * d.bytes)}
+	VMOVUPD(bound, kept[0])
+
+	// The coordinates of d and of R e1_q along an axis of the frame of p.
+	coordinates := func(disp int) (theta, g reg.VecVirtual) {
+		along := d.loaded(row(frames, centers, frameWidth, disp))
+		theta, g = d.dot(along, to), d.dot(along, first)
+		VFNMADD231PD(k, d.dot(along, normal), g)
+		return theta, g
+	}
+	x, g := coordinates(e1)
+	VMOVUPD(x, kept[1])
+	VMOVUPD(g, kept[2])
+	y, gy := coordinates(e2)
+
+	gx := d.vector()
+	VMOVUPD(kept[2], gx)
+	square := d.vector()
+	VMULPD(gx, gx, square)
+	VFMADD231PD(gy, gy, square)
+	g = d.toUnit(square)
+	VMULPD(g, gx, gx)
+	VMULPD(g, gy, gy)
+	store(gx, cosG)
+	store(gy, sinG)
+
+	theta := d.vector()
+	VMOVUPD(kept[1], theta)
+	tangent2 := d.vector()
+	VMULPD(theta, theta, tangent2)
+	VFMADD231PD(y, y, tangent2)
+	inverse := d.inverseRoot(tangent2)
+	VMULPD(inverse, theta, theta)
+	VMULPD(inverse, y, y)
+	found.unless(tangent2, kept[0], theta)
+	store(theta, cosTheta)
+	store(y, sinTheta)
+
+	size := map[string]int{"32": 4, "64": 8}[bits]
+	d.advance(size, cosTheta, sinTheta, cosG, sinG, length)
+	d.advance(4, neighbors, centers)
+	d.next(n)
+	found.result()
+	done()
+}
+
+// nearlyOpposite bounds 1 + n_p·n_q: below, digits of the transport are lost.
+const nearlyOpposite = 0x1p-4
+
+// normals transposes the last three numbers of rows of four.
+func (d *doubles) normals(row func(lane int) Mem) vec3 {
+	low, high := d.halves(func(lane int) reg.VecVirtual { return load(row(lane)) })
+	x := d.joined(high, false)
+	return vec3{x, d.joined(low, true), d.joined(high, true)}
+}
+
+func (d *doubles) relTan() {
+	d.function("relTan", "(rows *float64, plane int, positions *float64, neighbors, centers *int32, powers *float64, count int, logarithm bool, n int)",
+		"writes, for n edges, a multiple of the lanes, and count powers r, given as -r/2, the",
+		"rows (d|d|^-r, |d|^(r-1)), those of a power plane bytes behind those of the one",
+		"before; logarithm must be set where a power is not 1/2. |d|^(r-1) is NaN where",
+		"|d|² ≤ 2⁻²⁰⁰.")
+	rows, plane, positions, neighbors, centers, powers, count := argument("rows"), argument("plane"), argument("positions"), argument("neighbors"), argument("centers"), argument("powers"), argument("count")
+	n := argument("n")
+	logarithm := Load(Param("logarithm"), GP8())
+	d.pairs()
+	Label("loop")
+	at := func(indices reg.Register) func(lane int) Mem {
+		return func(lane int) Mem { return rowAt(positions, Mem{Base: indices, Disp: 4 * lane}, positionWidth, 0) }
+	}
+	to := d.differences(at(neighbors), at(centers))
+	square := d.dot(to, to)
+	inverse := d.inverseRoot(square)
+	log := d.vector()
+	d.zero(log)
+	TESTB(logarithm, logarithm)
+	JZ(LabelRef("powers"))
+	d.log2(square, log)
+	Label("powers")
+	plus, left, row := GP64(), GP64(), GP64()
+	MOVQ(powers, plus)
+	MOVQ(count, left)
+	MOVQ(rows, row)
+	Label("power")
+	power, other := d.vector(), d.vector()
+	VBROADCASTSD(Mem{Base: plus}, power)
+	quarter := GP64()
+	MOVQ(U64(math.Float64bits(-0.25)), quarter)
+	CMPQ(Mem{Base: plus}, quarter)
+	JEQ(LabelRef("root"))
+	VMULPD(log, power, power)
+	d.exp2(power)
+	VDIVPD(power, inverse, other)
+	JMP(LabelRef("store"))
+	Label("root")
+	VSQRTPD(inverse, power)
+	VMOVAPD(power, other)
+	Label("store")
+	d.unless(square, all(0x1p-200), other)
+	v := vec3{d.vector(), d.vector(), d.vector()}
+	for i := range v {
+		VMULPD(to[i], power, v[i])
+	}
+	d.storeRows(v[0], v[1], v[2], other, entry(row, sumBytes))
+	ADDQ(plane, row)
+	ADDQ(U32(8), plus)
+	DECQ(left)
+	JNZ(LabelRef("power"))
+	d.advance(sumBytes, rows)
+	d.advance(4, neighbors, centers)
+	d.next(n)
+	done()
+}
+
+// integers are the operations that have other names for the wide registers.
+func (d *doubles) integers() (and, or func(ops ...Op)) {
+	if d.wide() {
+		return VPANDQ, VPORQ
+	}
+	narrow := func(operation func(m, x, y Op)) func(ops ...Op) {
+		return func(ops ...Op) { operation(ops[0], ops[1], ops[2]) }
+	}
+	return narrow(VPAND), narrow(VPOR)
+}
+
+// log2 of positive normal numbers x = 2^e·m with √½ ≤ m < √2:
+//
+//	log2 x = e + 2/ln 2 · (s + s³/3 + s⁵/5 + …),  s = (m-1)/(m+1),
+//
+// of which s² ≤ 0.0295 makes what follows s¹⁹ less than half a rounding.
+func (d *doubles) log2(x, log reg.VecVirtual) {
+	and, or := d.integers()
+	const (
+		mantissa = 1<<52 - 1
+		bias     = 1024 // keeps exponents positive
+	)
+	half := math.Float64bits(math.Sqrt(0.5))
+	e, m, s := d.vector(), d.vector(), d.vector()
+	VPADDQ(allBits(bias<<52-half), x, m)
+	VPSRLQ(U8(52), m, e)
+	and(allBits(mantissa), m, m)
+	VPADDQ(allBits(half), m, m)
+	or(all(0x1p52), e, e)
+	VSUBPD(all(0x1p52+bias), e, e)
+	VADDPD(all(1), m, s)
+	VSUBPD(all(1), m, m)
+	VDIVPD(s, m, s)
+	square := m
+	VMULPD(s, s, square)
+	const last = 9
+	VMOVUPD(all(2/(math.Ln2*(2*last+1))), log)
+	for i := last - 1; i >= 0; i-- {
+		VFMADD213PD(all(2/(math.Ln2*float64(2*i+1))), square, log)
+	}
+	VFMADD213PD(e, s, log)
+}
+
+// exp2 replaces y by 2^y for |y| < 1000: with n the nearest integer, 2^n times
+// the Taylor series of 2^(y-n), |y - n| ≤ ½, up to the 12th power.
+func (d *doubles) exp2(y reg.VecVirtual) {
+	const round = 0x1.8p52 // adding it rounds to an integer in the low bits
+	n, nearest := d.vector(), d.vector()
+	VADDPD(all(round), y, n)
+	VSUBPD(all(round), n, nearest)
+	VSUBPD(nearest, y, nearest)
+	const last = 12
+	coefficient := 1.0
+	var series [last + 1]float64
+	for i := range series {
+		series[i] = coefficient
+		coefficient *= math.Ln2 / float64(i+1)
+	}
+	VMOVUPD(all(series[last]), y)
+	for i := last - 1; i >= 0; i-- {
+		VFMADD213PD(all(series[i]), nearest, y)
+	}
+	VPSLLQ(U8(52), n, n)
+	VPADDQ(n, y, y)
+}
