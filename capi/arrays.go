@@ -318,15 +318,6 @@ func writeName(field []C.char, name string) {
 	buffer[n] = 0
 }
 
-// packed returns a packed float32 array of the caller's as a slice; false for
-// other layouts.
-func (a *array) packed(count int) ([]float32, bool) {
-	if a.dtype != C.EMAN_FLOAT32 || a.columnStride != 4 || a.rowStride != 4*a.columns || a.data%4 != 0 {
-		return nil, false
-	}
-	return unsafe.Slice((*float32)(a.element(0, 0)), count), true
-}
-
 // storeReals writes a whole real array.
 func storeReals(a array, values []float32) {
 	rows := len(values) / int(a.columns)

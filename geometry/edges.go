@@ -28,7 +28,7 @@ func Edges[T float32 | float64](v *View, out EdgeGeometry[T], control *parallel.
 			setEdges(v, out, begin, end)
 			return nil
 		}
-		return inPieces(v.edges.offsets, begin, end, func(begin, end int, s *scratch) error {
+		return v.inPieces(v.edges.offsets, begin, end, func(begin, end int, s *scratch) error {
 			if s == nil {
 				setEdges(v, out, begin, end)
 				return nil

@@ -82,16 +82,17 @@ func (v *View) RelTan(o RelTanOptions, write RowWriter, control *parallel.Contro
 	if v.kernels != nil && slices.Min(o.Powers) >= -simd.MaxPower && slices.Max(o.Powers) <= simd.MaxPower {
 		set = v.kernelRelTan
 	}
+	factors := newDegreeFactors(&o)
 	return v.writeBlocks(o.RowWidth(), control, write, func(rows []float64, begin, end int) error {
-		return set(rows, begin, end, &o)
+		return set(rows, begin, end, &o, factors)
 	})
 }
 
 // scalarRelTan fills the rows of the vertices [begin, end).
-func (v *View) scalarRelTan(rows []float64, begin, end int, o *RelTanOptions) error {
+func (v *View) scalarRelTan(rows []float64, begin, end int, o *RelTanOptions, factors *degreeFactors) error {
 	width := o.RowWidth()
 	for p := begin; p < end; p++ {
-		if err := v.setRelTan(rows[width*(p-begin):][:width], p, o); err != nil {
+		if err := v.setRelTan(rows[width*(p-begin):][:width], p, o, factors); err != nil {
 			return err
 		}
 	}
@@ -99,10 +100,10 @@ func (v *View) scalarRelTan(rows []float64, begin, end int, o *RelTanOptions) er
 }
 
 // setRelTan fills the row of p.
-func (v *View) setRelTan(row []float64, p int, o *RelTanOptions) error {
+func (v *View) setRelTan(row []float64, p int, o *RelTanOptions, factors *degreeFactors) error {
 	var sums [MaxPowers]relTanSums
 	v.ringSums(p, o.Powers, sums[:len(o.Powers)])
-	factor := o.factor(len(v.edges.of(p)))
+	factor := factors.of(len(v.edges.of(p)))
 	e1, e2 := at(v.frames, 3*p), at(v.frames, 3*p+1)
 	for i := range o.Powers {
 		sums[i].putVector(row, i, factor, e1, e2, o.Space)
@@ -122,7 +123,28 @@ func finite(values []float64) bool {
 	return true
 }
 
-// factor is what the sums of a vertex are multiplied by.
+// degreeFactors are what the sums of a vertex are multiplied by, by its degree.
+type degreeFactors struct {
+	options *RelTanOptions
+	usual   [32]float64
+}
+
+func newDegreeFactors(o *RelTanOptions) *degreeFactors {
+	f := &degreeFactors{options: o}
+	for degree := range f.usual {
+		f.usual[degree] = o.factor(degree)
+	}
+	return f
+}
+
+func (f *degreeFactors) of(degree int) float64 {
+	if degree < len(f.usual) {
+		return f.usual[degree]
+	}
+	return f.options.factor(degree)
+}
+
+// factor is 1/(Constant·N^DegreePower), and 0 without neighbours.
 func (o *RelTanOptions) factor(degree int) float64 {
 	if degree == 0 {
 		return 0

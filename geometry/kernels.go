@@ -25,6 +25,7 @@ type scratch struct {
 	rows      [4 * pieceLists * rowPlane]float64
 	sums      [pieceLists][4 * pieceVertices]float64
 	halfPower [pieceLists]float64
+	factors   [pieceVertices]float64
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -32,13 +33,15 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // inPieces calls body for pieces of the vertices [begin, end), with the centre
 // of each of their rows in scratch memory, or with none where a piece has too
 // many. offsets delimit the rows of each vertex.
-func inPieces(offsets []int64, begin, end int, body func(begin, end int, s *scratch) error) error {
+func (v *View) inPieces(offsets []int64, begin, end int, body func(begin, end int, s *scratch) error) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	for ; begin < end; begin += pieceVertices {
 		last, usable := min(begin+pieceVertices, end), s
-		if !s.setCenters(offsets[begin:last+1], begin) {
+		if offsets[last]-offsets[begin] > pieceRows {
 			usable = nil
+		} else {
+			v.kernels.Centers(s.centers[:], offsets[begin:last+1], begin)
 		}
 		if err := body(begin, last, usable); err != nil {
 			return err
@@ -47,36 +50,10 @@ func inPieces(offsets []int64, begin, end int, body func(begin, end int, s *scra
 	return nil
 }
 
-// setCenters writes the vertex of each row, from vertex p on, and of the
-// padding; false if there are too many.
-func (s *scratch) setCenters(offsets []int64, p int) bool {
-	first := offsets[0]
-	if offsets[len(offsets)-1]-first > pieceRows {
-		return false
-	}
-	row := int64(0)
-	for _, end := range offsets[1:] {
-		// Most rings fill no more than these; what is too much is overwritten.
-		eight := (*[simd.Padding]int32)(s.centers[row:])
-		for i := range eight {
-			eight[i] = int32(p)
-		}
-		for row += simd.Padding; row < end-first; row++ {
-			s.centers[row] = int32(p)
-		}
-		row = end - first
-		p++
-	}
-	for i := range s.centers[row:][:simd.Padding] {
-		s.centers[row:][i] = int32(p - 1)
-	}
-	return true
-}
-
 // kernelFrames is scalarFrames by the kernels: for the area-weighted normals.
 func (v *View) kernelFrames(begin, end int, options Options) (touching bool) {
 	t := v.topology
-	_ = inPieces(t.cornerOffsets, begin, end, func(begin, end int, s *scratch) error {
+	_ = v.inPieces(t.cornerOffsets, begin, end, func(begin, end int, s *scratch) error {
 		if s == nil {
 			touching = v.scalarFrames(begin, end, options) || touching
 			return nil
@@ -106,23 +83,23 @@ func (v *View) kernelFrames(begin, end int, options Options) (touching bool) {
 }
 
 // kernelRelTan is scalarRelTan by the kernels: for powers within simd.MaxPower.
-func (v *View) kernelRelTan(rows []float64, begin, end int, o *RelTanOptions) error {
+func (v *View) kernelRelTan(rows []float64, begin, end int, o *RelTanOptions, factors *degreeFactors) error {
 	width := o.RowWidth()
 	start := begin
-	return inPieces(v.edges.offsets, begin, end, func(begin, end int, s *scratch) error {
+	return v.inPieces(v.edges.offsets, begin, end, func(begin, end int, s *scratch) error {
 		rows := rows[width*(begin-start) : width*(end-start)]
 		if s == nil {
-			return v.scalarRelTan(rows, begin, end, o)
+			return v.scalarRelTan(rows, begin, end, o, factors)
 		}
 		for i := 0; i < len(o.Powers); i += pieceLists {
-			v.putVectors(rows, begin, end, s, o, i, min(i+pieceLists, len(o.Powers)))
+			v.putVectors(rows, begin, end, s, o, factors, i, min(i+pieceLists, len(o.Powers)))
 		}
 		for p := begin; p < end; p++ {
 			row := rows[width*(p-begin):][:width]
 			if finite(row) {
 				continue
 			}
-			if err := v.setRelTan(row, p, o); err != nil {
+			if err := v.setRelTan(row, p, o, factors); err != nil {
 				return err
 			}
 		}
@@ -131,7 +108,7 @@ func (v *View) kernelRelTan(rows []float64, begin, end int, o *RelTanOptions) er
 }
 
 // putVectors fills the vectors of the powers [from, to) of a piece.
-func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanOptions, from, to int) {
+func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanOptions, factors *degreeFactors, from, to int) {
 	offsets := v.edges.offsets[begin : end+1]
 	first, last := offsets[0], offsets[end-begin]
 	powers := s.halfPower[:to-from]
@@ -142,14 +119,19 @@ func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanO
 	for i := range powers {
 		v.kernels.SumRings(s.sums[i][:], s.rows[4*i*rowPlane:], offsets)
 	}
-	width := o.RowWidth()
-	for j := range end - begin {
-		factor := o.factor(int(offsets[j+1] - offsets[j]))
-		e1, e2 := at(v.frames, 3*(begin+j)), at(v.frames, 3*(begin+j)+1)
-		for i := range powers {
+	width, n := o.RowWidth(), end-begin
+	for j := range n {
+		s.factors[j] = factors.of(int(offsets[j+1] - offsets[j]))
+	}
+	for i := range powers {
+		done := 0
+		if o.Space == TangentSpace {
+			done = v.kernels.Tangents(rows[2*(from+i):], width, s.sums[i][:], v.frames[9*begin:9*end], s.factors[:n])
+		}
+		for j := done; j < n; j++ {
 			sums := s.sums[i][4*j:][:4]
 			of := relTanSums{vec3{sums[0], sums[1], sums[2]}, sums[3]}
-			of.putVector(rows[width*j:][:width], from+i, factor, e1, e2, o.Space)
+			of.putVector(rows[width*j:][:width], from+i, s.factors[j], at(v.frames, 3*(begin+j)), at(v.frames, 3*(begin+j)+1), o.Space)
 		}
 	}
 }

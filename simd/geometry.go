@@ -16,6 +16,10 @@ type Geometry interface {
 	// Name is the instruction set's.
 	Name() string
 
+	// Centers writes first+i from offsets[i] − offsets[0] to offsets[i+1] −
+	// offsets[0] for each i, and a vertex of those into the Padding behind.
+	Centers(centers []int32, offsets []int64, first int)
+
 	// Wedges writes rows (a×b, |a|² + |b|²) with a and b from the vertex
 	// centers[i] to the vertices wedges[2i] and wedges[2i+1]: the last is NaN
 	// where a or b is no longer than 2⁻⁵⁰⁰. Indices and rows are read and
@@ -31,6 +35,11 @@ type Geometry interface {
 	// SumRings adds up, in order, the rows of 4 from offsets[i] − offsets[0] to
 	// offsets[i+1] − offsets[0] for each i.
 	SumRings(sums, rows []float64, offsets []int64)
+
+	// Tangents writes factor·L·(e1·S, e2·S) for the vertices with sums (S, L) of
+	// the rows of RelTan and the given frames, to rows of width numbers. It
+	// returns how many it did, all or none.
+	Tangents(to []float64, width int, sums, frames, factors []float64) (done int)
 
 	// Frames writes the frames of the vertices from first on, whose wedges have
 	// the given sums (of at most 2¹⁰ rows each) and whose e1 point to the

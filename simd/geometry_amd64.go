@@ -4,23 +4,32 @@ import "unsafe"
 
 // doubles is the functions of an instruction set, which treat whole registers.
 type doubles struct {
-	name     string
-	lanes    int
-	wedges   func(rows, positions *float64, wedges, centers *int32, n int)
-	relTan   func(rows *float64, plane int, positions *float64, neighbors, centers *int32, powers *float64, count int, logarithm bool, n int)
-	sumRings func(sums, rows *float64, offsets *int64, n int)
-	frames   func(frames, sums, centers, positions *float64, neighbors *int32, n int) (rare bool)
-	edges32  func(cosTheta, sinTheta, cosG, sinG, length *float32, positions, frames *float64, neighbors, centers *int32, n int) (rare bool)
-	edges64  func(cosTheta, sinTheta, cosG, sinG, length *float64, positions, frames *float64, neighbors, centers *int32, n int) (rare bool)
+	name        string
+	lanes       int
+	fillCenters func(centers *int32, offsets *int64, first, n int)
+	wedges      func(rows, positions *float64, wedges, centers *int32, n int)
+	relTan      func(rows *float64, plane int, positions *float64, neighbors, centers *int32, powers *float64, count int, logarithm bool, n int)
+	sumRings    func(sums, rows *float64, offsets *int64, n int)
+	frames      func(frames, sums, centers, positions *float64, neighbors *int32, n int) (rare bool)
+	tangents    func(to *float64, step int, sums, frames, factors *float64, n int)
+	edges32     func(cosTheta, sinTheta, cosG, sinG, length *float32, positions, frames *float64, neighbors, centers *int32, n int) (rare bool)
+	edges64     func(cosTheta, sinTheta, cosG, sinG, length *float64, positions, frames *float64, neighbors, centers *int32, n int) (rare bool)
 }
 
 // geometries is the kernels by instruction set.
 var geometries = map[string]Geometry{
-	"avx512": &doubles{"avx512", 8, wedgesAVX512, relTanAVX512, sumRingsAVX512, framesAVX512, edges32AVX512, edges64AVX512},
-	"avx2":   &doubles{"avx2", 4, wedgesAVX2, relTanAVX2, sumRingsAVX2, framesAVX2, edges32AVX2, edges64AVX2},
+	"avx512": &doubles{"avx512", 8, fillCentersAVX512, wedgesAVX512, relTanAVX512, sumRingsAVX512, framesAVX512, tangentsAVX512, edges32AVX512, edges64AVX512},
+	"avx2":   &doubles{"avx2", 4, fillCentersAVX2, wedgesAVX2, relTanAVX2, sumRingsAVX2, framesAVX2, tangentsAVX2, edges32AVX2, edges64AVX2},
 }
 
 func (d *doubles) Name() string { return d.name }
+
+// Centers: see [Geometry].
+func (d *doubles) Centers(centers []int32, offsets []int64, first int) {
+	n := len(offsets) - 1
+	_ = centers[offsets[n]-offsets[0]+Padding-1]
+	d.fillCenters(&centers[0], &offsets[0], first, n)
+}
 
 // padded is the next multiple of Padding.
 func padded(n int) int { return (n + Padding - 1) / Padding * Padding }
@@ -74,6 +83,19 @@ func (d *doubles) Frames(frames, sums, positions []float64, first int, neighbors
 		rare = rare || found
 	}
 	return n, rare
+}
+
+// Tangents: see [Geometry].
+func (d *doubles) Tangents(to []float64, width int, sums, frames, factors []float64) (done int) {
+	n := len(factors)
+	if n < d.lanes {
+		return 0
+	}
+	_, _, _ = to[width*(n-1)+1], sums[4*n-1], frames[9*n-1]
+	for i, count := range d.cover(n) {
+		d.tangents(&to[width*i], 8*width, &sums[4*i], &frames[9*i], &factors[i], count)
+	}
+	return n
 }
 
 // cover gives runs of whole registers that cover n ≥ lanes items, the last of

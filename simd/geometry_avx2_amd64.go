@@ -4,6 +4,12 @@
 
 package simd
 
+// fillCentersAVX2 writes first + i from offsets[i] - offsets[0] to offsets[i+1] - offsets[0] for n
+// vertices i, and seven numbers more.
+//
+//go:noescape
+func fillCentersAVX2(centers *int32, offsets *int64, first int, n int)
+
 // wedgesAVX2 writes (a×b, a·a + b·b) of n corners, a multiple of the lanes, with a and b from
 // the corner's centre to the first and second vertex of its wedge; NaN for the
 // last where a·a or b·b ≤ 2⁻¹⁰⁰⁰.
@@ -48,3 +54,9 @@ func edges64AVX2(cosTheta *float64, sinTheta *float64, cosG *float64, sinG *floa
 //
 //go:noescape
 func relTanAVX2(rows *float64, plane int, positions *float64, neighbors *int32, centers *int32, powers *float64, count int, logarithm bool, n int)
+
+// tangentsAVX2 writes factor·L·(e1·S, e2·S) of n vertices, a multiple of the lanes, step bytes
+// apart, where (S, L) is the sum of the rows of RelTan.
+//
+//go:noescape
+func tangentsAVX2(to *float64, step int, sums *float64, frames *float64, factors *float64, n int)

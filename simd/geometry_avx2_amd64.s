@@ -4,6 +4,37 @@
 
 #include "textflag.h"
 
+// func fillCentersAVX2(centers *int32, offsets *int64, first int, n int)
+// Requires: AVX, AVX2
+TEXT ·fillCentersAVX2(SB), NOSPLIT, $0-32
+	MOVQ centers+0(FP), AX
+	MOVQ offsets+8(FP), CX
+	MOVQ first+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ (CX), SI
+	MOVQ AX, DI
+
+loop:
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	ADDQ         $0x00000008, CX
+	MOVQ         (CX), R8
+	SUBQ         SI, R8
+	LEAQ         (AX)(R8*4), R8
+
+store:
+	VMOVDQU Y0, (DI)
+	ADDQ    $0x00000020, DI
+	CMPQ    DI, R8
+	JLT     store
+	MOVQ    R8, DI
+	INCQ    DX
+	DECQ    BX
+	JNZ     loop
+	VMOVDQU Y0, (DI)
+	VZEROUPPER
+	RET
+
 // func wedgesAVX2(rows *float64, positions *float64, wedges *int32, centers *int32, n int)
 // Requires: AVX, FMA3
 TEXT ·wedgesAVX2(SB), NOSPLIT, $0-40
@@ -937,16 +968,16 @@ loop:
 	VSUBPD      all3ff0000000000000<>+0(SB), Y7, Y7
 	VDIVPD      Y8, Y7, Y8
 	VMULPD      Y8, Y8, Y7
-	VMOVUPD     all3fc3703c1f4d0ffe<>+0(SB), Y4
-	VFMADD213PD all3fc5b9ac9b743f0d<>+0(SB), Y7, Y4
-	VFMADD213PD all3fc89f3b1694cffe<>+0(SB), Y7, Y4
-	VFMADD213PD all3fcc68f568d31761<>+0(SB), Y7, Y4
-	VFMADD213PD all3fd0c9a84994022d<>+0(SB), Y7, Y4
-	VFMADD213PD all3fd484b13d7c02a9<>+0(SB), Y7, Y4
-	VFMADD213PD all3fda61762a7adeda<>+0(SB), Y7, Y4
-	VFMADD213PD all3fe2776c50ef9bfe<>+0(SB), Y7, Y4
-	VFMADD213PD all3feec709dc3a03fe<>+0(SB), Y7, Y4
-	VFMADD213PD all40071547652b82fe<>+0(SB), Y7, Y4
+	VMULPD      Y7, Y7, Y9
+	VMOVUPD     all3fccbdc4139146eb<>+0(SB), Y10
+	VMOVUPD     all3fcc2b0476e637f7<>+0(SB), Y4
+	VFMADD213PD all3fd0ca69d8171ab6<>+0(SB), Y9, Y10
+	VFMADD213PD all3fd484af9bea313a<>+0(SB), Y9, Y4
+	VFMADD213PD all3fda617628840b18<>+0(SB), Y9, Y10
+	VFMADD213PD all3fe2776c50f4d1aa<>+0(SB), Y9, Y4
+	VFMADD213PD all3feec709dc3a00af<>+0(SB), Y9, Y10
+	VFMADD213PD all40071547652b82ff<>+0(SB), Y9, Y4
+	VFMADD231PD Y10, Y7, Y4
 	VFMADD213PD Y6, Y8, Y4
 
 powers:
@@ -963,19 +994,20 @@ power:
 	VADDPD       all4338000000000000<>+0(SB), Y6, Y7
 	VSUBPD       all4338000000000000<>+0(SB), Y7, Y8
 	VSUBPD       Y8, Y6, Y8
-	VMOVUPD      all3dbc3bd650fc2981<>+0(SB), Y6
-	VFMADD213PD  all3dfe8cac7351bb20<>+0(SB), Y8, Y6
-	VFMADD213PD  all3e3e4cf5158b8ec5<>+0(SB), Y8, Y6
-	VFMADD213PD  all3e7b5253d395e7c0<>+0(SB), Y8, Y6
-	VFMADD213PD  all3eb62c0223a5c821<>+0(SB), Y8, Y6
-	VFMADD213PD  all3eeffcbfc588b0c2<>+0(SB), Y8, Y6
-	VFMADD213PD  all3f2430912f86c785<>+0(SB), Y8, Y6
-	VFMADD213PD  all3f55d87fe78a672f<>+0(SB), Y8, Y6
-	VFMADD213PD  all3f83b2ab6fba4e76<>+0(SB), Y8, Y6
-	VFMADD213PD  all3fac6b08d704a0be<>+0(SB), Y8, Y6
-	VFMADD213PD  all3fcebfbdff82c58e<>+0(SB), Y8, Y6
-	VFMADD213PD  all3fe62e42fefa39ef<>+0(SB), Y8, Y6
-	VFMADD213PD  all3ff0000000000000<>+0(SB), Y8, Y6
+	VMULPD       Y8, Y8, Y9
+	VMOVUPD      all3dffaba203b2ceca<>+0(SB), Y10
+	VMOVUPD      all3e3e829c09e864a4<>+0(SB), Y6
+	VFMADD213PD  all3e7b51a7fec53952<>+0(SB), Y9, Y10
+	VFMADD213PD  all3eb62be7e53b0a44<>+0(SB), Y9, Y6
+	VFMADD213PD  all3eeffcc00c0a59e3<>+0(SB), Y9, Y10
+	VFMADD213PD  all3f24309139c8b338<>+0(SB), Y9, Y6
+	VFMADD213PD  all3f55d87fe77f372a<>+0(SB), Y9, Y10
+	VFMADD213PD  all3f83b2ab6fb70788<>+0(SB), Y9, Y6
+	VFMADD213PD  all3fac6b08d704a38e<>+0(SB), Y9, Y10
+	VFMADD213PD  all3fcebfbdff82c6da<>+0(SB), Y9, Y6
+	VFMADD213PD  all3fe62e42fefa39ee<>+0(SB), Y9, Y10
+	VFMADD213PD  all3ff0000000000000<>+0(SB), Y9, Y6
+	VFMADD231PD  Y10, Y8, Y6
 	VPSLLQ       $0x34, Y7, Y7
 	VPADDQ       Y7, Y6, Y6
 	VDIVPD       Y6, Y5, Y7
@@ -1065,105 +1097,85 @@ DATA all4330000000000400<>+48(SB)/8, $0x4330000000000400
 DATA all4330000000000400<>+56(SB)/8, $0x4330000000000400
 GLOBL all4330000000000400<>(SB), RODATA|NOPTR, $64
 
-DATA all3fc3703c1f4d0ffe<>+0(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+8(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+16(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+24(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+32(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+40(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+48(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+56(SB)/8, $0x3fc3703c1f4d0ffe
-GLOBL all3fc3703c1f4d0ffe<>(SB), RODATA|NOPTR, $64
+DATA all3fccbdc4139146eb<>+0(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+8(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+16(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+24(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+32(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+40(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+48(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+56(SB)/8, $0x3fccbdc4139146eb
+GLOBL all3fccbdc4139146eb<>(SB), RODATA|NOPTR, $64
 
-DATA all3fc5b9ac9b743f0d<>+0(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+8(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+16(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+24(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+32(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+40(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+48(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+56(SB)/8, $0x3fc5b9ac9b743f0d
-GLOBL all3fc5b9ac9b743f0d<>(SB), RODATA|NOPTR, $64
+DATA all3fcc2b0476e637f7<>+0(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+8(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+16(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+24(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+32(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+40(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+48(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+56(SB)/8, $0x3fcc2b0476e637f7
+GLOBL all3fcc2b0476e637f7<>(SB), RODATA|NOPTR, $64
 
-DATA all3fc89f3b1694cffe<>+0(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+8(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+16(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+24(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+32(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+40(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+48(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+56(SB)/8, $0x3fc89f3b1694cffe
-GLOBL all3fc89f3b1694cffe<>(SB), RODATA|NOPTR, $64
+DATA all3fd0ca69d8171ab6<>+0(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+8(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+16(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+24(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+32(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+40(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+48(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+56(SB)/8, $0x3fd0ca69d8171ab6
+GLOBL all3fd0ca69d8171ab6<>(SB), RODATA|NOPTR, $64
 
-DATA all3fcc68f568d31761<>+0(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+8(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+16(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+24(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+32(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+40(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+48(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+56(SB)/8, $0x3fcc68f568d31761
-GLOBL all3fcc68f568d31761<>(SB), RODATA|NOPTR, $64
+DATA all3fd484af9bea313a<>+0(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+8(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+16(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+24(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+32(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+40(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+48(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+56(SB)/8, $0x3fd484af9bea313a
+GLOBL all3fd484af9bea313a<>(SB), RODATA|NOPTR, $64
 
-DATA all3fd0c9a84994022d<>+0(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+8(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+16(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+24(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+32(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+40(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+48(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+56(SB)/8, $0x3fd0c9a84994022d
-GLOBL all3fd0c9a84994022d<>(SB), RODATA|NOPTR, $64
+DATA all3fda617628840b18<>+0(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+8(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+16(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+24(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+32(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+40(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+48(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+56(SB)/8, $0x3fda617628840b18
+GLOBL all3fda617628840b18<>(SB), RODATA|NOPTR, $64
 
-DATA all3fd484b13d7c02a9<>+0(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+8(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+16(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+24(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+32(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+40(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+48(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+56(SB)/8, $0x3fd484b13d7c02a9
-GLOBL all3fd484b13d7c02a9<>(SB), RODATA|NOPTR, $64
+DATA all3fe2776c50f4d1aa<>+0(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+8(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+16(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+24(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+32(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+40(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+48(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+56(SB)/8, $0x3fe2776c50f4d1aa
+GLOBL all3fe2776c50f4d1aa<>(SB), RODATA|NOPTR, $64
 
-DATA all3fda61762a7adeda<>+0(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+8(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+16(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+24(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+32(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+40(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+48(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+56(SB)/8, $0x3fda61762a7adeda
-GLOBL all3fda61762a7adeda<>(SB), RODATA|NOPTR, $64
+DATA all3feec709dc3a00af<>+0(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+8(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+16(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+24(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+32(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+40(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+48(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+56(SB)/8, $0x3feec709dc3a00af
+GLOBL all3feec709dc3a00af<>(SB), RODATA|NOPTR, $64
 
-DATA all3fe2776c50ef9bfe<>+0(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+8(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+16(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+24(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+32(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+40(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+48(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+56(SB)/8, $0x3fe2776c50ef9bfe
-GLOBL all3fe2776c50ef9bfe<>(SB), RODATA|NOPTR, $64
-
-DATA all3feec709dc3a03fe<>+0(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+8(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+16(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+24(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+32(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+40(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+48(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+56(SB)/8, $0x3feec709dc3a03fe
-GLOBL all3feec709dc3a03fe<>(SB), RODATA|NOPTR, $64
-
-DATA all40071547652b82fe<>+0(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+8(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+16(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+24(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+32(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+40(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+48(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+56(SB)/8, $0x40071547652b82fe
-GLOBL all40071547652b82fe<>(SB), RODATA|NOPTR, $64
+DATA all40071547652b82ff<>+0(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+8(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+16(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+24(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+32(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+40(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+48(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+56(SB)/8, $0x40071547652b82ff
+GLOBL all40071547652b82ff<>(SB), RODATA|NOPTR, $64
 
 DATA all4338000000000000<>+0(SB)/8, $0x4338000000000000
 DATA all4338000000000000<>+8(SB)/8, $0x4338000000000000
@@ -1175,125 +1187,115 @@ DATA all4338000000000000<>+48(SB)/8, $0x4338000000000000
 DATA all4338000000000000<>+56(SB)/8, $0x4338000000000000
 GLOBL all4338000000000000<>(SB), RODATA|NOPTR, $64
 
-DATA all3dbc3bd650fc2981<>+0(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+8(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+16(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+24(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+32(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+40(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+48(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+56(SB)/8, $0x3dbc3bd650fc2981
-GLOBL all3dbc3bd650fc2981<>(SB), RODATA|NOPTR, $64
+DATA all3dffaba203b2ceca<>+0(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+8(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+16(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+24(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+32(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+40(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+48(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+56(SB)/8, $0x3dffaba203b2ceca
+GLOBL all3dffaba203b2ceca<>(SB), RODATA|NOPTR, $64
 
-DATA all3dfe8cac7351bb20<>+0(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+8(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+16(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+24(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+32(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+40(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+48(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+56(SB)/8, $0x3dfe8cac7351bb20
-GLOBL all3dfe8cac7351bb20<>(SB), RODATA|NOPTR, $64
+DATA all3e3e829c09e864a4<>+0(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+8(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+16(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+24(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+32(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+40(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+48(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+56(SB)/8, $0x3e3e829c09e864a4
+GLOBL all3e3e829c09e864a4<>(SB), RODATA|NOPTR, $64
 
-DATA all3e3e4cf5158b8ec5<>+0(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+8(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+16(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+24(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+32(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+40(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+48(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+56(SB)/8, $0x3e3e4cf5158b8ec5
-GLOBL all3e3e4cf5158b8ec5<>(SB), RODATA|NOPTR, $64
+DATA all3e7b51a7fec53952<>+0(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+8(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+16(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+24(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+32(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+40(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+48(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+56(SB)/8, $0x3e7b51a7fec53952
+GLOBL all3e7b51a7fec53952<>(SB), RODATA|NOPTR, $64
 
-DATA all3e7b5253d395e7c0<>+0(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+8(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+16(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+24(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+32(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+40(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+48(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+56(SB)/8, $0x3e7b5253d395e7c0
-GLOBL all3e7b5253d395e7c0<>(SB), RODATA|NOPTR, $64
+DATA all3eb62be7e53b0a44<>+0(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+8(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+16(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+24(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+32(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+40(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+48(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+56(SB)/8, $0x3eb62be7e53b0a44
+GLOBL all3eb62be7e53b0a44<>(SB), RODATA|NOPTR, $64
 
-DATA all3eb62c0223a5c821<>+0(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+8(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+16(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+24(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+32(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+40(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+48(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+56(SB)/8, $0x3eb62c0223a5c821
-GLOBL all3eb62c0223a5c821<>(SB), RODATA|NOPTR, $64
+DATA all3eeffcc00c0a59e3<>+0(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+8(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+16(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+24(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+32(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+40(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+48(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+56(SB)/8, $0x3eeffcc00c0a59e3
+GLOBL all3eeffcc00c0a59e3<>(SB), RODATA|NOPTR, $64
 
-DATA all3eeffcbfc588b0c2<>+0(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+8(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+16(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+24(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+32(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+40(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+48(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+56(SB)/8, $0x3eeffcbfc588b0c2
-GLOBL all3eeffcbfc588b0c2<>(SB), RODATA|NOPTR, $64
+DATA all3f24309139c8b338<>+0(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+8(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+16(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+24(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+32(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+40(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+48(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+56(SB)/8, $0x3f24309139c8b338
+GLOBL all3f24309139c8b338<>(SB), RODATA|NOPTR, $64
 
-DATA all3f2430912f86c785<>+0(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+8(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+16(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+24(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+32(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+40(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+48(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+56(SB)/8, $0x3f2430912f86c785
-GLOBL all3f2430912f86c785<>(SB), RODATA|NOPTR, $64
+DATA all3f55d87fe77f372a<>+0(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+8(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+16(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+24(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+32(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+40(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+48(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+56(SB)/8, $0x3f55d87fe77f372a
+GLOBL all3f55d87fe77f372a<>(SB), RODATA|NOPTR, $64
 
-DATA all3f55d87fe78a672f<>+0(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+8(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+16(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+24(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+32(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+40(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+48(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+56(SB)/8, $0x3f55d87fe78a672f
-GLOBL all3f55d87fe78a672f<>(SB), RODATA|NOPTR, $64
+DATA all3f83b2ab6fb70788<>+0(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+8(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+16(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+24(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+32(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+40(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+48(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+56(SB)/8, $0x3f83b2ab6fb70788
+GLOBL all3f83b2ab6fb70788<>(SB), RODATA|NOPTR, $64
 
-DATA all3f83b2ab6fba4e76<>+0(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+8(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+16(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+24(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+32(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+40(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+48(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+56(SB)/8, $0x3f83b2ab6fba4e76
-GLOBL all3f83b2ab6fba4e76<>(SB), RODATA|NOPTR, $64
+DATA all3fac6b08d704a38e<>+0(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+8(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+16(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+24(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+32(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+40(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+48(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+56(SB)/8, $0x3fac6b08d704a38e
+GLOBL all3fac6b08d704a38e<>(SB), RODATA|NOPTR, $64
 
-DATA all3fac6b08d704a0be<>+0(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+8(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+16(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+24(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+32(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+40(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+48(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+56(SB)/8, $0x3fac6b08d704a0be
-GLOBL all3fac6b08d704a0be<>(SB), RODATA|NOPTR, $64
+DATA all3fcebfbdff82c6da<>+0(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+8(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+16(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+24(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+32(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+40(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+48(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+56(SB)/8, $0x3fcebfbdff82c6da
+GLOBL all3fcebfbdff82c6da<>(SB), RODATA|NOPTR, $64
 
-DATA all3fcebfbdff82c58e<>+0(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+8(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+16(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+24(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+32(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+40(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+48(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+56(SB)/8, $0x3fcebfbdff82c58e
-GLOBL all3fcebfbdff82c58e<>(SB), RODATA|NOPTR, $64
-
-DATA all3fe62e42fefa39ef<>+0(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+8(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+16(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+24(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+32(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+40(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+48(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+56(SB)/8, $0x3fe62e42fefa39ef
-GLOBL all3fe62e42fefa39ef<>(SB), RODATA|NOPTR, $64
+DATA all3fe62e42fefa39ee<>+0(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+8(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+16(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+24(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+32(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+40(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+48(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+56(SB)/8, $0x3fe62e42fefa39ee
+GLOBL all3fe62e42fefa39ee<>(SB), RODATA|NOPTR, $64
 
 DATA all3370000000000000<>+0(SB)/8, $0x3370000000000000
 DATA all3370000000000000<>+8(SB)/8, $0x3370000000000000
@@ -1304,3 +1306,75 @@ DATA all3370000000000000<>+40(SB)/8, $0x3370000000000000
 DATA all3370000000000000<>+48(SB)/8, $0x3370000000000000
 DATA all3370000000000000<>+56(SB)/8, $0x3370000000000000
 GLOBL all3370000000000000<>(SB), RODATA|NOPTR, $64
+
+// func tangentsAVX2(to *float64, step int, sums *float64, frames *float64, factors *float64, n int)
+// Requires: AVX, FMA3
+TEXT ·tangentsAVX2(SB), NOSPLIT, $0-48
+	MOVQ to+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ sums+16(FP), DX
+	MOVQ frames+24(FP), BX
+	MOVQ factors+32(FP), SI
+	MOVQ n+40(FP), DI
+
+loop:
+	VMOVUPD      (DX), Y0
+	VMOVUPD      32(DX), Y1
+	VUNPCKLPD    Y1, Y0, Y2
+	VUNPCKHPD    Y1, Y0, Y0
+	VMOVUPD      64(DX), Y1
+	VMOVUPD      96(DX), Y3
+	VUNPCKLPD    Y3, Y1, Y4
+	VUNPCKHPD    Y3, Y1, Y1
+	VPERM2F128   $0x20, Y4, Y2, Y3
+	VPERM2F128   $0x20, Y1, Y0, Y5
+	VPERM2F128   $0x31, Y4, Y2, Y2
+	VPERM2F128   $0x31, Y1, Y0, Y0
+	VMULPD       (SI), Y0, Y0
+	VMOVUPD      (BX), Y1
+	VMOVUPD      72(BX), Y4
+	VUNPCKLPD    Y4, Y1, Y6
+	VUNPCKHPD    Y4, Y1, Y1
+	VMOVUPD      144(BX), Y4
+	VMOVUPD      216(BX), Y7
+	VUNPCKLPD    Y7, Y4, Y8
+	VUNPCKHPD    Y7, Y4, Y4
+	VPERM2F128   $0x20, Y4, Y1, Y1
+	VPERM2F128   $0x20, Y8, Y6, Y4
+	VPERM2F128   $0x31, Y8, Y6, Y6
+	VMULPD       Y3, Y4, Y4
+	VFMADD231PD  Y5, Y1, Y4
+	VFMADD231PD  Y2, Y6, Y4
+	VMULPD       Y0, Y4, Y4
+	VMOVUPD      24(BX), Y1
+	VMOVUPD      96(BX), Y6
+	VUNPCKLPD    Y6, Y1, Y7
+	VUNPCKHPD    Y6, Y1, Y1
+	VMOVUPD      168(BX), Y6
+	VMOVUPD      240(BX), Y8
+	VUNPCKLPD    Y8, Y6, Y9
+	VUNPCKHPD    Y8, Y6, Y6
+	VPERM2F128   $0x20, Y6, Y1, Y1
+	VPERM2F128   $0x20, Y9, Y7, Y6
+	VPERM2F128   $0x31, Y9, Y7, Y7
+	VMULPD       Y3, Y6, Y3
+	VFMADD231PD  Y5, Y1, Y3
+	VFMADD231PD  Y2, Y7, Y3
+	VMULPD       Y0, Y3, Y3
+	VUNPCKLPD    Y3, Y4, Y0
+	VUNPCKHPD    Y3, Y4, Y1
+	VMOVUPD      X0, (AX)
+	ADDQ         CX, AX
+	VMOVUPD      X1, (AX)
+	ADDQ         CX, AX
+	VEXTRACTF128 $0x01, Y0, (AX)
+	ADDQ         CX, AX
+	VEXTRACTF128 $0x01, Y1, (AX)
+	ADDQ         CX, AX
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000120, BX
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x00000004, DI
+	JNZ          loop
+	VZEROUPPER
+	RET

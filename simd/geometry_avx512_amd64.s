@@ -4,6 +4,37 @@
 
 #include "textflag.h"
 
+// func fillCentersAVX512(centers *int32, offsets *int64, first int, n int)
+// Requires: AVX, AVX2
+TEXT ·fillCentersAVX512(SB), NOSPLIT, $0-32
+	MOVQ centers+0(FP), AX
+	MOVQ offsets+8(FP), CX
+	MOVQ first+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ (CX), SI
+	MOVQ AX, DI
+
+loop:
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	ADDQ         $0x00000008, CX
+	MOVQ         (CX), R8
+	SUBQ         SI, R8
+	LEAQ         (AX)(R8*4), R8
+
+store:
+	VMOVDQU Y0, (DI)
+	ADDQ    $0x00000020, DI
+	CMPQ    DI, R8
+	JLT     store
+	MOVQ    R8, DI
+	INCQ    DX
+	DECQ    BX
+	JNZ     loop
+	VMOVDQU Y0, (DI)
+	VZEROUPPER
+	RET
+
 // func wedgesAVX512(rows *float64, positions *float64, wedges *int32, centers *int32, n int)
 // Requires: AVX, AVX512F
 TEXT ·wedgesAVX512(SB), NOSPLIT, $0-40
@@ -1333,16 +1364,16 @@ loop:
 	VSUBPD       all3ff0000000000000<>+0(SB), Z10, Z10
 	VDIVPD       Z11, Z10, Z11
 	VMULPD       Z11, Z11, Z10
-	VMOVUPD      all3fc3703c1f4d0ffe<>+0(SB), Z7
-	VFMADD213PD  all3fc5b9ac9b743f0d<>+0(SB), Z10, Z7
-	VFMADD213PD  all3fc89f3b1694cffe<>+0(SB), Z10, Z7
-	VFMADD213PD  all3fcc68f568d31761<>+0(SB), Z10, Z7
-	VFMADD213PD  all3fd0c9a84994022d<>+0(SB), Z10, Z7
-	VFMADD213PD  all3fd484b13d7c02a9<>+0(SB), Z10, Z7
-	VFMADD213PD  all3fda61762a7adeda<>+0(SB), Z10, Z7
-	VFMADD213PD  all3fe2776c50ef9bfe<>+0(SB), Z10, Z7
-	VFMADD213PD  all3feec709dc3a03fe<>+0(SB), Z10, Z7
-	VFMADD213PD  all40071547652b82fe<>+0(SB), Z10, Z7
+	VMULPD       Z10, Z10, Z12
+	VMOVUPD      all3fccbdc4139146eb<>+0(SB), Z13
+	VMOVUPD      all3fcc2b0476e637f7<>+0(SB), Z7
+	VFMADD213PD  all3fd0ca69d8171ab6<>+0(SB), Z12, Z13
+	VFMADD213PD  all3fd484af9bea313a<>+0(SB), Z12, Z7
+	VFMADD213PD  all3fda617628840b18<>+0(SB), Z12, Z13
+	VFMADD213PD  all3fe2776c50f4d1aa<>+0(SB), Z12, Z7
+	VFMADD213PD  all3feec709dc3a00af<>+0(SB), Z12, Z13
+	VFMADD213PD  all40071547652b82ff<>+0(SB), Z12, Z7
+	VFMADD231PD  Z13, Z10, Z7
 	VFMADD213PD  Z9, Z11, Z7
 
 powers:
@@ -1359,19 +1390,20 @@ power:
 	VADDPD       all4338000000000000<>+0(SB), Z9, Z10
 	VSUBPD       all4338000000000000<>+0(SB), Z10, Z11
 	VSUBPD       Z11, Z9, Z11
-	VMOVUPD      all3dbc3bd650fc2981<>+0(SB), Z9
-	VFMADD213PD  all3dfe8cac7351bb20<>+0(SB), Z11, Z9
-	VFMADD213PD  all3e3e4cf5158b8ec5<>+0(SB), Z11, Z9
-	VFMADD213PD  all3e7b5253d395e7c0<>+0(SB), Z11, Z9
-	VFMADD213PD  all3eb62c0223a5c821<>+0(SB), Z11, Z9
-	VFMADD213PD  all3eeffcbfc588b0c2<>+0(SB), Z11, Z9
-	VFMADD213PD  all3f2430912f86c785<>+0(SB), Z11, Z9
-	VFMADD213PD  all3f55d87fe78a672f<>+0(SB), Z11, Z9
-	VFMADD213PD  all3f83b2ab6fba4e76<>+0(SB), Z11, Z9
-	VFMADD213PD  all3fac6b08d704a0be<>+0(SB), Z11, Z9
-	VFMADD213PD  all3fcebfbdff82c58e<>+0(SB), Z11, Z9
-	VFMADD213PD  all3fe62e42fefa39ef<>+0(SB), Z11, Z9
-	VFMADD213PD  all3ff0000000000000<>+0(SB), Z11, Z9
+	VMULPD       Z11, Z11, Z12
+	VMOVUPD      all3dffaba203b2ceca<>+0(SB), Z13
+	VMOVUPD      all3e3e829c09e864a4<>+0(SB), Z9
+	VFMADD213PD  all3e7b51a7fec53952<>+0(SB), Z12, Z13
+	VFMADD213PD  all3eb62be7e53b0a44<>+0(SB), Z12, Z9
+	VFMADD213PD  all3eeffcc00c0a59e3<>+0(SB), Z12, Z13
+	VFMADD213PD  all3f24309139c8b338<>+0(SB), Z12, Z9
+	VFMADD213PD  all3f55d87fe77f372a<>+0(SB), Z12, Z13
+	VFMADD213PD  all3f83b2ab6fb70788<>+0(SB), Z12, Z9
+	VFMADD213PD  all3fac6b08d704a38e<>+0(SB), Z12, Z13
+	VFMADD213PD  all3fcebfbdff82c6da<>+0(SB), Z12, Z9
+	VFMADD213PD  all3fe62e42fefa39ee<>+0(SB), Z12, Z13
+	VFMADD213PD  all3ff0000000000000<>+0(SB), Z12, Z9
+	VFMADD231PD  Z13, Z11, Z9
 	VPSLLQ       $0x34, Z10, Z10
 	VPADDQ       Z10, Z9, Z9
 	VDIVPD       Z9, Z8, Z10
@@ -1467,105 +1499,85 @@ DATA all4330000000000400<>+48(SB)/8, $0x4330000000000400
 DATA all4330000000000400<>+56(SB)/8, $0x4330000000000400
 GLOBL all4330000000000400<>(SB), RODATA|NOPTR, $64
 
-DATA all3fc3703c1f4d0ffe<>+0(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+8(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+16(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+24(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+32(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+40(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+48(SB)/8, $0x3fc3703c1f4d0ffe
-DATA all3fc3703c1f4d0ffe<>+56(SB)/8, $0x3fc3703c1f4d0ffe
-GLOBL all3fc3703c1f4d0ffe<>(SB), RODATA|NOPTR, $64
+DATA all3fccbdc4139146eb<>+0(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+8(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+16(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+24(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+32(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+40(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+48(SB)/8, $0x3fccbdc4139146eb
+DATA all3fccbdc4139146eb<>+56(SB)/8, $0x3fccbdc4139146eb
+GLOBL all3fccbdc4139146eb<>(SB), RODATA|NOPTR, $64
 
-DATA all3fc5b9ac9b743f0d<>+0(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+8(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+16(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+24(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+32(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+40(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+48(SB)/8, $0x3fc5b9ac9b743f0d
-DATA all3fc5b9ac9b743f0d<>+56(SB)/8, $0x3fc5b9ac9b743f0d
-GLOBL all3fc5b9ac9b743f0d<>(SB), RODATA|NOPTR, $64
+DATA all3fcc2b0476e637f7<>+0(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+8(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+16(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+24(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+32(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+40(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+48(SB)/8, $0x3fcc2b0476e637f7
+DATA all3fcc2b0476e637f7<>+56(SB)/8, $0x3fcc2b0476e637f7
+GLOBL all3fcc2b0476e637f7<>(SB), RODATA|NOPTR, $64
 
-DATA all3fc89f3b1694cffe<>+0(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+8(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+16(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+24(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+32(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+40(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+48(SB)/8, $0x3fc89f3b1694cffe
-DATA all3fc89f3b1694cffe<>+56(SB)/8, $0x3fc89f3b1694cffe
-GLOBL all3fc89f3b1694cffe<>(SB), RODATA|NOPTR, $64
+DATA all3fd0ca69d8171ab6<>+0(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+8(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+16(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+24(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+32(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+40(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+48(SB)/8, $0x3fd0ca69d8171ab6
+DATA all3fd0ca69d8171ab6<>+56(SB)/8, $0x3fd0ca69d8171ab6
+GLOBL all3fd0ca69d8171ab6<>(SB), RODATA|NOPTR, $64
 
-DATA all3fcc68f568d31761<>+0(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+8(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+16(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+24(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+32(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+40(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+48(SB)/8, $0x3fcc68f568d31761
-DATA all3fcc68f568d31761<>+56(SB)/8, $0x3fcc68f568d31761
-GLOBL all3fcc68f568d31761<>(SB), RODATA|NOPTR, $64
+DATA all3fd484af9bea313a<>+0(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+8(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+16(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+24(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+32(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+40(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+48(SB)/8, $0x3fd484af9bea313a
+DATA all3fd484af9bea313a<>+56(SB)/8, $0x3fd484af9bea313a
+GLOBL all3fd484af9bea313a<>(SB), RODATA|NOPTR, $64
 
-DATA all3fd0c9a84994022d<>+0(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+8(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+16(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+24(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+32(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+40(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+48(SB)/8, $0x3fd0c9a84994022d
-DATA all3fd0c9a84994022d<>+56(SB)/8, $0x3fd0c9a84994022d
-GLOBL all3fd0c9a84994022d<>(SB), RODATA|NOPTR, $64
+DATA all3fda617628840b18<>+0(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+8(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+16(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+24(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+32(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+40(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+48(SB)/8, $0x3fda617628840b18
+DATA all3fda617628840b18<>+56(SB)/8, $0x3fda617628840b18
+GLOBL all3fda617628840b18<>(SB), RODATA|NOPTR, $64
 
-DATA all3fd484b13d7c02a9<>+0(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+8(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+16(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+24(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+32(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+40(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+48(SB)/8, $0x3fd484b13d7c02a9
-DATA all3fd484b13d7c02a9<>+56(SB)/8, $0x3fd484b13d7c02a9
-GLOBL all3fd484b13d7c02a9<>(SB), RODATA|NOPTR, $64
+DATA all3fe2776c50f4d1aa<>+0(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+8(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+16(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+24(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+32(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+40(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+48(SB)/8, $0x3fe2776c50f4d1aa
+DATA all3fe2776c50f4d1aa<>+56(SB)/8, $0x3fe2776c50f4d1aa
+GLOBL all3fe2776c50f4d1aa<>(SB), RODATA|NOPTR, $64
 
-DATA all3fda61762a7adeda<>+0(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+8(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+16(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+24(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+32(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+40(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+48(SB)/8, $0x3fda61762a7adeda
-DATA all3fda61762a7adeda<>+56(SB)/8, $0x3fda61762a7adeda
-GLOBL all3fda61762a7adeda<>(SB), RODATA|NOPTR, $64
+DATA all3feec709dc3a00af<>+0(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+8(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+16(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+24(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+32(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+40(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+48(SB)/8, $0x3feec709dc3a00af
+DATA all3feec709dc3a00af<>+56(SB)/8, $0x3feec709dc3a00af
+GLOBL all3feec709dc3a00af<>(SB), RODATA|NOPTR, $64
 
-DATA all3fe2776c50ef9bfe<>+0(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+8(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+16(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+24(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+32(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+40(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+48(SB)/8, $0x3fe2776c50ef9bfe
-DATA all3fe2776c50ef9bfe<>+56(SB)/8, $0x3fe2776c50ef9bfe
-GLOBL all3fe2776c50ef9bfe<>(SB), RODATA|NOPTR, $64
-
-DATA all3feec709dc3a03fe<>+0(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+8(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+16(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+24(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+32(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+40(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+48(SB)/8, $0x3feec709dc3a03fe
-DATA all3feec709dc3a03fe<>+56(SB)/8, $0x3feec709dc3a03fe
-GLOBL all3feec709dc3a03fe<>(SB), RODATA|NOPTR, $64
-
-DATA all40071547652b82fe<>+0(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+8(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+16(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+24(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+32(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+40(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+48(SB)/8, $0x40071547652b82fe
-DATA all40071547652b82fe<>+56(SB)/8, $0x40071547652b82fe
-GLOBL all40071547652b82fe<>(SB), RODATA|NOPTR, $64
+DATA all40071547652b82ff<>+0(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+8(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+16(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+24(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+32(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+40(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+48(SB)/8, $0x40071547652b82ff
+DATA all40071547652b82ff<>+56(SB)/8, $0x40071547652b82ff
+GLOBL all40071547652b82ff<>(SB), RODATA|NOPTR, $64
 
 DATA all4338000000000000<>+0(SB)/8, $0x4338000000000000
 DATA all4338000000000000<>+8(SB)/8, $0x4338000000000000
@@ -1577,125 +1589,115 @@ DATA all4338000000000000<>+48(SB)/8, $0x4338000000000000
 DATA all4338000000000000<>+56(SB)/8, $0x4338000000000000
 GLOBL all4338000000000000<>(SB), RODATA|NOPTR, $64
 
-DATA all3dbc3bd650fc2981<>+0(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+8(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+16(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+24(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+32(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+40(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+48(SB)/8, $0x3dbc3bd650fc2981
-DATA all3dbc3bd650fc2981<>+56(SB)/8, $0x3dbc3bd650fc2981
-GLOBL all3dbc3bd650fc2981<>(SB), RODATA|NOPTR, $64
+DATA all3dffaba203b2ceca<>+0(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+8(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+16(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+24(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+32(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+40(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+48(SB)/8, $0x3dffaba203b2ceca
+DATA all3dffaba203b2ceca<>+56(SB)/8, $0x3dffaba203b2ceca
+GLOBL all3dffaba203b2ceca<>(SB), RODATA|NOPTR, $64
 
-DATA all3dfe8cac7351bb20<>+0(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+8(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+16(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+24(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+32(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+40(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+48(SB)/8, $0x3dfe8cac7351bb20
-DATA all3dfe8cac7351bb20<>+56(SB)/8, $0x3dfe8cac7351bb20
-GLOBL all3dfe8cac7351bb20<>(SB), RODATA|NOPTR, $64
+DATA all3e3e829c09e864a4<>+0(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+8(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+16(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+24(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+32(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+40(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+48(SB)/8, $0x3e3e829c09e864a4
+DATA all3e3e829c09e864a4<>+56(SB)/8, $0x3e3e829c09e864a4
+GLOBL all3e3e829c09e864a4<>(SB), RODATA|NOPTR, $64
 
-DATA all3e3e4cf5158b8ec5<>+0(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+8(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+16(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+24(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+32(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+40(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+48(SB)/8, $0x3e3e4cf5158b8ec5
-DATA all3e3e4cf5158b8ec5<>+56(SB)/8, $0x3e3e4cf5158b8ec5
-GLOBL all3e3e4cf5158b8ec5<>(SB), RODATA|NOPTR, $64
+DATA all3e7b51a7fec53952<>+0(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+8(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+16(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+24(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+32(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+40(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+48(SB)/8, $0x3e7b51a7fec53952
+DATA all3e7b51a7fec53952<>+56(SB)/8, $0x3e7b51a7fec53952
+GLOBL all3e7b51a7fec53952<>(SB), RODATA|NOPTR, $64
 
-DATA all3e7b5253d395e7c0<>+0(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+8(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+16(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+24(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+32(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+40(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+48(SB)/8, $0x3e7b5253d395e7c0
-DATA all3e7b5253d395e7c0<>+56(SB)/8, $0x3e7b5253d395e7c0
-GLOBL all3e7b5253d395e7c0<>(SB), RODATA|NOPTR, $64
+DATA all3eb62be7e53b0a44<>+0(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+8(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+16(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+24(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+32(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+40(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+48(SB)/8, $0x3eb62be7e53b0a44
+DATA all3eb62be7e53b0a44<>+56(SB)/8, $0x3eb62be7e53b0a44
+GLOBL all3eb62be7e53b0a44<>(SB), RODATA|NOPTR, $64
 
-DATA all3eb62c0223a5c821<>+0(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+8(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+16(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+24(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+32(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+40(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+48(SB)/8, $0x3eb62c0223a5c821
-DATA all3eb62c0223a5c821<>+56(SB)/8, $0x3eb62c0223a5c821
-GLOBL all3eb62c0223a5c821<>(SB), RODATA|NOPTR, $64
+DATA all3eeffcc00c0a59e3<>+0(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+8(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+16(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+24(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+32(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+40(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+48(SB)/8, $0x3eeffcc00c0a59e3
+DATA all3eeffcc00c0a59e3<>+56(SB)/8, $0x3eeffcc00c0a59e3
+GLOBL all3eeffcc00c0a59e3<>(SB), RODATA|NOPTR, $64
 
-DATA all3eeffcbfc588b0c2<>+0(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+8(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+16(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+24(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+32(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+40(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+48(SB)/8, $0x3eeffcbfc588b0c2
-DATA all3eeffcbfc588b0c2<>+56(SB)/8, $0x3eeffcbfc588b0c2
-GLOBL all3eeffcbfc588b0c2<>(SB), RODATA|NOPTR, $64
+DATA all3f24309139c8b338<>+0(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+8(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+16(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+24(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+32(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+40(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+48(SB)/8, $0x3f24309139c8b338
+DATA all3f24309139c8b338<>+56(SB)/8, $0x3f24309139c8b338
+GLOBL all3f24309139c8b338<>(SB), RODATA|NOPTR, $64
 
-DATA all3f2430912f86c785<>+0(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+8(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+16(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+24(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+32(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+40(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+48(SB)/8, $0x3f2430912f86c785
-DATA all3f2430912f86c785<>+56(SB)/8, $0x3f2430912f86c785
-GLOBL all3f2430912f86c785<>(SB), RODATA|NOPTR, $64
+DATA all3f55d87fe77f372a<>+0(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+8(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+16(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+24(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+32(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+40(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+48(SB)/8, $0x3f55d87fe77f372a
+DATA all3f55d87fe77f372a<>+56(SB)/8, $0x3f55d87fe77f372a
+GLOBL all3f55d87fe77f372a<>(SB), RODATA|NOPTR, $64
 
-DATA all3f55d87fe78a672f<>+0(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+8(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+16(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+24(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+32(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+40(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+48(SB)/8, $0x3f55d87fe78a672f
-DATA all3f55d87fe78a672f<>+56(SB)/8, $0x3f55d87fe78a672f
-GLOBL all3f55d87fe78a672f<>(SB), RODATA|NOPTR, $64
+DATA all3f83b2ab6fb70788<>+0(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+8(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+16(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+24(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+32(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+40(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+48(SB)/8, $0x3f83b2ab6fb70788
+DATA all3f83b2ab6fb70788<>+56(SB)/8, $0x3f83b2ab6fb70788
+GLOBL all3f83b2ab6fb70788<>(SB), RODATA|NOPTR, $64
 
-DATA all3f83b2ab6fba4e76<>+0(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+8(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+16(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+24(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+32(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+40(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+48(SB)/8, $0x3f83b2ab6fba4e76
-DATA all3f83b2ab6fba4e76<>+56(SB)/8, $0x3f83b2ab6fba4e76
-GLOBL all3f83b2ab6fba4e76<>(SB), RODATA|NOPTR, $64
+DATA all3fac6b08d704a38e<>+0(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+8(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+16(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+24(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+32(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+40(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+48(SB)/8, $0x3fac6b08d704a38e
+DATA all3fac6b08d704a38e<>+56(SB)/8, $0x3fac6b08d704a38e
+GLOBL all3fac6b08d704a38e<>(SB), RODATA|NOPTR, $64
 
-DATA all3fac6b08d704a0be<>+0(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+8(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+16(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+24(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+32(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+40(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+48(SB)/8, $0x3fac6b08d704a0be
-DATA all3fac6b08d704a0be<>+56(SB)/8, $0x3fac6b08d704a0be
-GLOBL all3fac6b08d704a0be<>(SB), RODATA|NOPTR, $64
+DATA all3fcebfbdff82c6da<>+0(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+8(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+16(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+24(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+32(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+40(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+48(SB)/8, $0x3fcebfbdff82c6da
+DATA all3fcebfbdff82c6da<>+56(SB)/8, $0x3fcebfbdff82c6da
+GLOBL all3fcebfbdff82c6da<>(SB), RODATA|NOPTR, $64
 
-DATA all3fcebfbdff82c58e<>+0(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+8(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+16(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+24(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+32(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+40(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+48(SB)/8, $0x3fcebfbdff82c58e
-DATA all3fcebfbdff82c58e<>+56(SB)/8, $0x3fcebfbdff82c58e
-GLOBL all3fcebfbdff82c58e<>(SB), RODATA|NOPTR, $64
-
-DATA all3fe62e42fefa39ef<>+0(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+8(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+16(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+24(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+32(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+40(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+48(SB)/8, $0x3fe62e42fefa39ef
-DATA all3fe62e42fefa39ef<>+56(SB)/8, $0x3fe62e42fefa39ef
-GLOBL all3fe62e42fefa39ef<>(SB), RODATA|NOPTR, $64
+DATA all3fe62e42fefa39ee<>+0(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+8(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+16(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+24(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+32(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+40(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+48(SB)/8, $0x3fe62e42fefa39ee
+DATA all3fe62e42fefa39ee<>+56(SB)/8, $0x3fe62e42fefa39ee
+GLOBL all3fe62e42fefa39ee<>(SB), RODATA|NOPTR, $64
 
 DATA all3370000000000000<>+0(SB)/8, $0x3370000000000000
 DATA all3370000000000000<>+8(SB)/8, $0x3370000000000000
@@ -1706,3 +1708,107 @@ DATA all3370000000000000<>+40(SB)/8, $0x3370000000000000
 DATA all3370000000000000<>+48(SB)/8, $0x3370000000000000
 DATA all3370000000000000<>+56(SB)/8, $0x3370000000000000
 GLOBL all3370000000000000<>(SB), RODATA|NOPTR, $64
+
+// func tangentsAVX512(to *float64, step int, sums *float64, frames *float64, factors *float64, n int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·tangentsAVX512(SB), NOSPLIT, $0-48
+	MOVQ to+0(FP), AX
+	MOVQ step+8(FP), CX
+	MOVQ sums+16(FP), DX
+	MOVQ frames+24(FP), BX
+	MOVQ factors+32(FP), SI
+	MOVQ n+40(FP), DI
+
+loop:
+	VMOVUPD       (DX), Y0
+	VMOVUPD       64(DX), Y1
+	VINSERTF64X4  $0x01, Y1, Z0, Z1
+	VMOVUPD       32(DX), Y0
+	VMOVUPD       96(DX), Y2
+	VINSERTF64X4  $0x01, Y2, Z0, Z2
+	VUNPCKLPD     Z2, Z1, Z3
+	VUNPCKHPD     Z2, Z1, Z1
+	VMOVUPD       128(DX), Y0
+	VMOVUPD       192(DX), Y2
+	VINSERTF64X4  $0x01, Y2, Z0, Z2
+	VMOVUPD       160(DX), Y0
+	VMOVUPD       224(DX), Y4
+	VINSERTF64X4  $0x01, Y4, Z0, Z4
+	VUNPCKLPD     Z4, Z2, Z5
+	VUNPCKHPD     Z4, Z2, Z2
+	VSHUFF64X2    $0x88, Z5, Z3, Z4
+	VSHUFF64X2    $0x88, Z2, Z1, Z6
+	VSHUFF64X2    $0xdd, Z5, Z3, Z3
+	VSHUFF64X2    $0xdd, Z2, Z1, Z1
+	VMULPD        (SI), Z1, Z1
+	VMOVUPD       (BX), Y0
+	VMOVUPD       144(BX), Y2
+	VINSERTF64X4  $0x01, Y2, Z0, Z2
+	VMOVUPD       72(BX), Y0
+	VMOVUPD       216(BX), Y5
+	VINSERTF64X4  $0x01, Y5, Z0, Z5
+	VUNPCKLPD     Z5, Z2, Z7
+	VUNPCKHPD     Z5, Z2, Z2
+	VMOVUPD       288(BX), Y0
+	VMOVUPD       432(BX), Y5
+	VINSERTF64X4  $0x01, Y5, Z0, Z5
+	VMOVUPD       360(BX), Y0
+	VMOVUPD       504(BX), Y8
+	VINSERTF64X4  $0x01, Y8, Z0, Z8
+	VUNPCKLPD     Z8, Z5, Z9
+	VUNPCKHPD     Z8, Z5, Z5
+	VSHUFF64X2    $0x88, Z5, Z2, Z2
+	VSHUFF64X2    $0x88, Z9, Z7, Z5
+	VSHUFF64X2    $0xdd, Z9, Z7, Z7
+	VMULPD        Z4, Z5, Z5
+	VFMADD231PD   Z6, Z2, Z5
+	VFMADD231PD   Z3, Z7, Z5
+	VMULPD        Z1, Z5, Z5
+	VMOVUPD       24(BX), Y0
+	VMOVUPD       168(BX), Y2
+	VINSERTF64X4  $0x01, Y2, Z0, Z2
+	VMOVUPD       96(BX), Y0
+	VMOVUPD       240(BX), Y7
+	VINSERTF64X4  $0x01, Y7, Z0, Z7
+	VUNPCKLPD     Z7, Z2, Z8
+	VUNPCKHPD     Z7, Z2, Z2
+	VMOVUPD       312(BX), Y0
+	VMOVUPD       456(BX), Y7
+	VINSERTF64X4  $0x01, Y7, Z0, Z7
+	VMOVUPD       384(BX), Y0
+	VMOVUPD       528(BX), Y9
+	VINSERTF64X4  $0x01, Y9, Z0, Z9
+	VUNPCKLPD     Z9, Z7, Z10
+	VUNPCKHPD     Z9, Z7, Z7
+	VSHUFF64X2    $0x88, Z7, Z2, Z2
+	VSHUFF64X2    $0x88, Z10, Z8, Z7
+	VSHUFF64X2    $0xdd, Z10, Z8, Z8
+	VMULPD        Z4, Z7, Z4
+	VFMADD231PD   Z6, Z2, Z4
+	VFMADD231PD   Z3, Z8, Z4
+	VMULPD        Z1, Z4, Z4
+	VUNPCKLPD     Z4, Z5, Z1
+	VUNPCKHPD     Z4, Z5, Z2
+	VMOVUPD       X1, (AX)
+	ADDQ          CX, AX
+	VMOVUPD       X2, (AX)
+	ADDQ          CX, AX
+	VEXTRACTF64X2 $0x01, Z1, (AX)
+	ADDQ          CX, AX
+	VEXTRACTF64X2 $0x01, Z2, (AX)
+	ADDQ          CX, AX
+	VEXTRACTF64X2 $0x02, Z1, (AX)
+	ADDQ          CX, AX
+	VEXTRACTF64X2 $0x02, Z2, (AX)
+	ADDQ          CX, AX
+	VEXTRACTF64X2 $0x03, Z1, (AX)
+	ADDQ          CX, AX
+	VEXTRACTF64X2 $0x03, Z2, (AX)
+	ADDQ          CX, AX
+	ADDQ          $0x00000100, DX
+	ADDQ          $0x00000240, BX
+	ADDQ          $0x00000040, SI
+	SUBQ          $0x00000008, DI
+	JNZ           loop
+	VZEROUPPER
+	RET

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"math/big"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -19,9 +20,9 @@ type doubles struct {
 
 func (s isa) geometry() {
 	for _, write := range []func(d *doubles){
-		(*doubles).wedges, (*doubles).sumRings, (*doubles).frames,
+		(*doubles).fillCenters, (*doubles).wedges, (*doubles).sumRings, (*doubles).frames,
 		func(d *doubles) { d.edges("32") }, func(d *doubles) { d.edges("64") },
-		(*doubles).relTan,
+		(*doubles).relTan, (*doubles).tangents,
 	} {
 		write(&doubles{isa: s})
 	}
@@ -307,6 +308,36 @@ func entry(base reg.Register, bytes int) func(lane int) Mem {
 	return func(lane int) Mem { return Mem{Base: base, Disp: bytes * lane} }
 }
 
+func (d *doubles) fillCenters() {
+	d.function("fillCenters", "(centers *int32, offsets *int64, first, n int)",
+		"writes first + i from offsets[i] - offsets[0] to offsets[i+1] - offsets[0] for n",
+		"vertices i, and seven numbers more.")
+	centers, offsets, p, n := argument("centers"), argument("offsets"), argument("first"), argument("n")
+	begin, to, end := GP64(), GP64(), GP64()
+	MOVQ(Mem{Base: offsets}, begin)
+	MOVQ(centers, to)
+	Label("loop")
+	eight := YMM()
+	VMOVD(p.As32(), eight.AsX())
+	VPBROADCASTD(eight.AsX(), eight)
+	ADDQ(U32(8), offsets)
+	MOVQ(Mem{Base: offsets}, end)
+	SUBQ(begin, end)
+	LEAQ(Mem{Base: centers, Index: end, Scale: 4}, end)
+	// What is too much is overwritten by the next.
+	Label("store")
+	VMOVDQU(eight, Mem{Base: to})
+	ADDQ(U32(32), to)
+	CMPQ(to, end)
+	JLT(LabelRef("store"))
+	MOVQ(end, to)
+	INCQ(p)
+	DECQ(n)
+	JNZ(LabelRef("loop"))
+	VMOVDQU(eight, Mem{Base: to})
+	done()
+}
+
 func (d *doubles) wedges() {
 	d.function("wedges", "(rows, positions *float64, wedges, centers *int32, n int)",
 		"writes (a×b, a·a + b·b) of n corners, a multiple of the lanes, with a and b from",
@@ -584,6 +615,44 @@ func (d *doubles) relTan() {
 	done()
 }
 
+func (d *doubles) tangents() {
+	d.function("tangents", "(to *float64, step int, sums, frames, factors *float64, n int)",
+		"writes factor·L·(e1·S, e2·S) of n vertices, a multiple of the lanes, step bytes",
+		"apart, where (S, L) is the sum of the rows of RelTan.")
+	to, step, sums, frames, factors, n := argument("to"), argument("step"), argument("sums"), argument("frames"), argument("factors"), argument("n")
+	Label("loop")
+	low, high := d.halves(func(lane int) reg.VecVirtual { return load(entry(sums, sumBytes)(lane)) })
+	direction := vec3{d.joined(low, false), d.joined(high, false), d.joined(low, true)}
+	length := d.joined(high, true)
+	VMULPD(Mem{Base: factors}, length, length)
+	var v [2]reg.VecVirtual
+	for i, disp := range []int{e1, e2} {
+		v[i] = d.dot(direction, d.loaded(func(lane int) Mem { return Mem{Base: frames, Disp: 8*frameWidth*lane + disp} }))
+		VMULPD(length, v[i], v[i])
+	}
+	even, odd := d.vector(), d.vector()
+	VUNPCKLPD(v[1], v[0], even)
+	VUNPCKHPD(v[1], v[0], odd)
+	for pair := range d.lanes() / 2 {
+		for _, v := range []reg.VecVirtual{even, odd} {
+			switch {
+			case pair == 0:
+				VMOVUPD(v.AsX(), Mem{Base: to})
+			case d.wide():
+				VEXTRACTF64X2(U8(pair), v, Mem{Base: to})
+			default:
+				VEXTRACTF128(U8(pair), v, Mem{Base: to})
+			}
+			ADDQ(step, to)
+		}
+	}
+	d.advance(sumBytes, sums)
+	d.advance(8*frameWidth, frames)
+	d.advance(8, factors)
+	d.next(n)
+	done()
+}
+
 // integers are the operations that have other names for the wide registers.
 func (d *doubles) integers() (and, or func(ops ...Op)) {
 	if d.wide() {
@@ -597,9 +666,9 @@ func (d *doubles) integers() (and, or func(ops ...Op)) {
 
 // log2 of positive normal numbers x = 2^e·m with √½ ≤ m < √2:
 //
-//	log2 x = e + 2/ln 2 · (s + s³/3 + s⁵/5 + …),  s = (m-1)/(m+1),
+//	log2 x = e + s·P(s²),  s = (m-1)/(m+1),  P(s²) = 2/ln 2 · artanh(s)/s,
 //
-// of which s² ≤ 0.0295 makes what follows s¹⁹ less than half a rounding.
+// where s² ≤ 0.0295.
 func (d *doubles) log2(x, log reg.VecVirtual) {
 	and, or := d.integers()
 	const (
@@ -619,33 +688,73 @@ func (d *doubles) log2(x, log reg.VecVirtual) {
 	VDIVPD(s, m, s)
 	square := m
 	VMULPD(s, s, square)
-	const last = 9
-	VMOVUPD(all(2/(math.Ln2*(2*last+1))), log)
-	for i := last - 1; i >= 0; i-- {
-		VFMADD213PD(all(2/(math.Ln2*float64(2*i+1))), square, log)
-	}
+	d.polynomial(fitted(7, 0, 0.0295, func(t float64) float64 {
+		if t == 0 {
+			return 2 / math.Ln2
+		}
+		return 2 / math.Ln2 * math.Atanh(math.Sqrt(t)) / math.Sqrt(t)
+	}), square, log)
 	VFMADD213PD(e, s, log)
 }
 
 // exp2 replaces y by 2^y for |y| < 1000: with n the nearest integer, 2^n times
-// the Taylor series of 2^(y-n), |y - n| ≤ ½, up to the 12th power.
+// a polynomial in y - n, |y - n| ≤ ½.
 func (d *doubles) exp2(y reg.VecVirtual) {
 	const round = 0x1.8p52 // adding it rounds to an integer in the low bits
-	n, nearest := d.vector(), d.vector()
+	n, rest := d.vector(), d.vector()
 	VADDPD(all(round), y, n)
-	VSUBPD(all(round), n, nearest)
-	VSUBPD(nearest, y, nearest)
-	const last = 12
-	coefficient := 1.0
-	var series [last + 1]float64
-	for i := range series {
-		series[i] = coefficient
-		coefficient *= math.Ln2 / float64(i+1)
-	}
-	VMOVUPD(all(series[last]), y)
-	for i := last - 1; i >= 0; i-- {
-		VFMADD213PD(all(series[i]), nearest, y)
-	}
+	VSUBPD(all(round), n, rest)
+	VSUBPD(rest, y, rest)
+	d.polynomial(fitted(11, -0.5, 0.5, math.Exp2), rest, y)
 	VPSLLQ(U8(52), n, n)
 	VPADDQ(n, y, y)
+}
+
+// polynomial is Σ c_i x^i of odd degree, the even powers and the odd ones by
+// themselves, so that the two chains run beside each other.
+func (d *doubles) polynomial(c []float64, x, sum reg.VecVirtual) {
+	square, odd := d.vector(), d.vector()
+	VMULPD(x, x, square)
+	last := len(c) - 1
+	VMOVUPD(all(c[last]), odd)
+	VMOVUPD(all(c[last-1]), sum)
+	for i := last - 2; i > 0; i -= 2 {
+		VFMADD213PD(all(c[i]), square, odd)
+		VFMADD213PD(all(c[i-1]), square, sum)
+	}
+	VFMADD231PD(odd, x, sum)
+}
+
+// fitted is the polynomial of a degree through f at the Chebyshev points of an
+// interval, whose error is near the least possible.
+func fitted(degree int, from, to float64, f func(float64) float64) []float64 {
+	const precision = 200
+	number := func(x float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(x) }
+	nodes, differences := make([]*big.Float, degree+1), make([]*big.Float, degree+1)
+	for i := range nodes {
+		x := (from+to)/2 + (to-from)/2*math.Cos(math.Pi*(float64(i)+0.5)/float64(degree+1))
+		nodes[i], differences[i] = number(x), number(f(x))
+	}
+	// Newton's divided differences, multiplied out.
+	for order := 1; order <= degree; order++ {
+		for i := degree; i >= order; i-- {
+			step := number(0).Sub(nodes[i], nodes[i-order])
+			differences[i] = number(0).Quo(number(0).Sub(differences[i], differences[i-1]), step)
+		}
+	}
+	c := make([]*big.Float, degree+1)
+	for i := range c {
+		c[i] = number(0)
+	}
+	for i := degree; i >= 0; i-- {
+		for j := degree; j > 0; j-- {
+			c[j] = number(0).Sub(c[j-1], number(0).Mul(nodes[i], c[j]))
+		}
+		c[0] = number(0).Sub(differences[i], number(0).Mul(nodes[i], c[0]))
+	}
+	rounded := make([]float64, degree+1)
+	for i := range c {
+		rounded[i], _ = c[i].Float64()
+	}
+	return rounded
 }
