@@ -154,11 +154,19 @@ func (v *View) setPositions(read PositionReader, control *parallel.Control) erro
 
 // largestMagnitude is the greatest of |x|, as bits, whose order is that of the
 // magnitudes, with NaN above infinity.
-func largestMagnitude(values []float64) (m uint64) {
-	for _, x := range values {
-		m = max(m, math.Float64bits(x)&^(1<<63))
+func largestMagnitude(values []float64) uint64 {
+	const magnitude = 1<<63 - 1
+	var m [4]uint64 // chains that run beside each other
+	for ; len(values) >= 4; values = values[4:] {
+		m[0] = max(m[0], math.Float64bits(values[0])&magnitude)
+		m[1] = max(m[1], math.Float64bits(values[1])&magnitude)
+		m[2] = max(m[2], math.Float64bits(values[2])&magnitude)
+		m[3] = max(m[3], math.Float64bits(values[3])&magnitude)
 	}
-	return m
+	for _, x := range values {
+		m[0] = max(m[0], math.Float64bits(x)&magnitude)
+	}
+	return max(m[0], m[1], m[2], m[3])
 }
 
 func badCoordinate(rows []float64, first int) error {

@@ -70,6 +70,9 @@ func (v *View) kernelFrames(begin, end int, options Options) (touching bool) {
 			s.first[p-begin] = q
 		}
 		done, rare := v.kernels.Frames(v.frames, s.sums[0][:], v.positions, begin, s.first[:end-begin])
+		if done == end-begin && !rare && options.Gauge == FirstNeighborGauge {
+			return nil
+		}
 		for p := begin; p < end; p++ {
 			if n := v.frames[9*p+6]; p >= begin+done || rare && n != n {
 				touching = v.setFrame(p, options) || touching
