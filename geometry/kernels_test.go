@@ -111,7 +111,7 @@ func TestKernelsAgreeWithScalarCode(t *testing.T) {
 	for _, shape := range shapes {
 		testSet = "generic"
 		scalar := shape.build(t, Options{}, 1)
-		frames, ambient := framesOf(t, scalar), relTan(t, scalar, AmbientSpace, 0.5, 0.7, -2, 1, 0)
+		frames, ambient := framesOf(t, scalar), relTan(t, scalar, AmbientSpace, 0.5, 0.7, -2, 1, 3)
 		own := Input{
 			VertexCount: int64(shape.vertices()), FaceCount: int64(len(shape.faces) / 3), Frames: ReadSlice(frames, 9),
 			Positions: ReadSlice(shape.positions, 3), Faces: FromSlices(shape.positions, shape.faces).Faces,
@@ -119,26 +119,33 @@ func TestKernelsAgreeWithScalarCode(t *testing.T) {
 		double, single := edgesOf[float64](t, scalar), edgesOf[float32](t, scalar)
 		for _, set := range simd.Available() {
 			testSet = set.Name()
-			compare := func(what string, got, want []float64, bound float64) {
+			// Vectors of so many numbers.
+			compare := func(what string, width int, got, want []float64, bound float64) {
 				t.Helper()
-				for i, x := range want {
-					if !(math.Abs(got[i]-x) <= bound*max(1, math.Abs(x))) {
-						t.Fatalf("%s: %s: %s %d is %g, not %g", testSet, shape.name, what, i, got[i], x)
+				for i := 0; i < len(want); i += width {
+					size := 1.0
+					for _, x := range want[i : i+width] {
+						size = max(size, math.Abs(x))
+					}
+					for j, x := range want[i : i+width] {
+						if !(math.Abs(got[i+j]-x) <= bound*size) {
+							t.Fatalf("%s: %s: number %d of %s %d is %g, not %g", testSet, shape.name, j, what, i/width, got[i+j], x)
+						}
 					}
 				}
 			}
 			m := shape.build(t, Options{}, 2)
 			checkFinite(t, shape.name, m)
 			if shape.name != "patched" {
-				compare("frame", framesOf(t, m), frames, 1e-13)
+				compare("frame", 9, framesOf(t, m), frames, 1e-13)
 			}
 			same, err := New(Resources{InstructionSet: testSet}, own, Options{Gauge: CustomGauge}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare("RelTan", relTan(t, same, AmbientSpace, 0.5, 0.7, -2, 1, 0), ambient, 1e-12)
-			compare("edge", edgesOf[float64](t, same), double, 1e-12)
-			compare("edge", edgesOf[float32](t, same), single, 2e-7)
+			compare("RelTan", 3, relTan(t, same, AmbientSpace, 0.5, 0.7, -2, 1, 3), ambient, 1e-12)
+			compare("edge", 1, edgesOf[float64](t, same), double, 1e-12)
+			compare("edge", 1, edgesOf[float32](t, same), single, 2e-7)
 			same.Close()
 		}
 	}
