@@ -28,20 +28,20 @@ func Edges[T float32 | float64](v *View, out EdgeGeometry[T], control *parallel.
 			setEdges(v, out, begin, end)
 			return nil
 		}
-		return v.inPieces(v.edges.offsets, begin, end, func(begin, end int, s *scratch) error {
+		return v.inPieces(v.edges.offsets, v.frames, begin, end, func(begin, end int, s *scratch) error {
 			if s == nil {
 				setEdges(v, out, begin, end)
 				return nil
 			}
 			first, last := v.edges.offsets[begin], v.edges.offsets[end]
-			done, rare := kernel(first, last, s.centers[:last-first])
+			done, rare := kernel(first, last, s)
 			if done == int(last-first) && !rare {
 				return nil
 			}
-			for i, p := range s.centers[:last-first] {
-				e := first + int64(i)
+			for i, place := range s.centers[:last-first] {
+				e, p := first+int64(i), int(s.vertices[place])
 				if i >= done || rare && (out.CosAngle[e] != out.CosAngle[e] || out.CosTransport[e] != out.CosTransport[e]) {
-					setEdge(v, out, e, at(v.positions, int(p)), frameAt(v.frames, int(p)))
+					setEdge(v, out, e, at(v.positions, p), frameAt(v.frames, p))
 				}
 			}
 			return nil
@@ -49,23 +49,23 @@ func Edges[T float32 | float64](v *View, out EdgeGeometry[T], control *parallel.
 	})
 }
 
-// edgeKernel computes the edges [first, last) of the given centres; nil where
-// not all arrays are wanted or no kernels run.
-func edgeKernel[T float32 | float64](v *View, out EdgeGeometry[T]) func(first, last int64, centers []int32) (done int, rare bool) {
+// edgeKernel computes the edges [first, last) of a piece; nil where not all
+// arrays are wanted or no kernels run.
+func edgeKernel[T float32 | float64](v *View, out EdgeGeometry[T]) func(first, last int64, s *scratch) (done int, rare bool) {
 	if v.kernels == nil || out.CosAngle == nil || out.CosTransport == nil || out.Length == nil {
 		return nil
 	}
-	return func(first, last int64, centers []int32) (done int, rare bool) {
+	return func(first, last int64, s *scratch) (done int, rare bool) {
 		to := simd.EdgeArrays[T]{
 			CosTheta: out.CosAngle[first:last], SinTheta: out.SinAngle[first:last],
 			CosTransport: out.CosTransport[first:last], SinTransport: out.SinTransport[first:last],
 			Length: out.Length[first:last],
 		}
-		neighbors := v.edges.neighbors[first:last]
+		neighbors, centers := v.edges.neighbors[first:last], s.centers[:last-first]
 		if single, ok := any(to).(simd.EdgeArrays[float32]); ok {
-			return v.kernels.Edges32(single, v.positions, v.frames, neighbors, centers)
+			return v.kernels.Edges32(single, v.positions, v.frames, neighbors, centers, &s.columns)
 		}
-		return v.kernels.Edges64(any(to).(simd.EdgeArrays[float64]), v.positions, v.frames, neighbors, centers)
+		return v.kernels.Edges64(any(to).(simd.EdgeArrays[float64]), v.positions, v.frames, neighbors, centers, &s.columns)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // scalar code they mark by NaN.
 
 const (
-	pieceVertices = 64
+	pieceVertices = simd.MaxCenters
 	pieceRows     = 1024 // edges or corners of a piece; one with more is left to scalar code
 	pieceLists    = 4    // powers of RelTan at a time
 	rowPlane      = pieceRows + simd.Padding
@@ -20,7 +20,9 @@ const (
 
 // scratch is the memory of a piece.
 type scratch struct {
-	centers   [rowPlane]int32
+	vertices  [pieceVertices + simd.Padding]int32 // those with a row
+	centers   [rowPlane]int32                     // of each row: the place of its vertex among these
+	columns   simd.Columns                        // of these
 	first     [pieceVertices]int32
 	rows      [4 * pieceLists * rowPlane]float64
 	sums      [pieceLists][4 * pieceVertices]float64
@@ -30,10 +32,10 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// inPieces calls body for pieces of the vertices [begin, end), with the centre
-// of each of their rows in scratch memory, or with none where a piece has too
-// many. offsets delimit the rows of each vertex.
-func (v *View) inPieces(offsets []int64, begin, end int, body func(begin, end int, s *scratch) error) error {
+// inPieces calls body for pieces of the vertices [begin, end) with their centres
+// in scratch memory, or without where a piece has too many rows. offsets delimit
+// the rows of each vertex. frames may be nil, where only positions are needed.
+func (v *View) inPieces(offsets []int64, frames []float64, begin, end int, body func(begin, end int, s *scratch) error) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	for ; begin < end; begin += pieceVertices {
@@ -41,7 +43,7 @@ func (v *View) inPieces(offsets []int64, begin, end int, body func(begin, end in
 		if offsets[last]-offsets[begin] > pieceRows {
 			usable = nil
 		} else {
-			v.kernels.Centers(s.centers[:], offsets[begin:last+1], begin)
+			v.setCenters(s, offsets[begin:last+1], frames, begin)
 		}
 		if err := body(begin, last, usable); err != nil {
 			return err
@@ -50,17 +52,30 @@ func (v *View) inPieces(offsets []int64, begin, end int, body func(begin, end in
 	return nil
 }
 
+// setCenters fills in the centres of a piece that begins with vertex p.
+func (v *View) setCenters(s *scratch, offsets []int64, frames []float64, p int) {
+	count := 0
+	for i, end := range offsets[1:] {
+		s.vertices[count] = int32(p + i)
+		if end > offsets[i] {
+			count++
+		}
+	}
+	v.kernels.Columns(&s.columns, v.positions, frames, s.vertices[:count])
+	v.kernels.Centers(s.centers[:], offsets)
+}
+
 // kernelFrames is scalarFrames by the kernels: for the area-weighted normals.
 func (v *View) kernelFrames(begin, end int, options Options) (touching bool) {
 	t := v.topology
-	_ = v.inPieces(t.cornerOffsets, begin, end, func(begin, end int, s *scratch) error {
+	_ = v.inPieces(t.cornerOffsets, nil, begin, end, func(begin, end int, s *scratch) error {
 		if s == nil {
 			touching = v.scalarFrames(begin, end, options) || touching
 			return nil
 		}
 		offsets := t.cornerOffsets[begin : end+1]
 		first, last := offsets[0], offsets[end-begin]
-		v.kernels.Wedges(s.rows[:], v.positions, t.wedges[2*first:2*last], s.centers[:last-first])
+		v.kernels.Wedges(s.rows[:], v.positions, t.wedges[2*first:2*last], s.centers[:last-first], &s.columns)
 		v.kernels.SumRings(s.sums[0][:], s.rows[:], offsets)
 		for p := begin; p < end; p++ {
 			q := int32(p) // without a neighbour: rare
@@ -89,7 +104,7 @@ func (v *View) kernelFrames(begin, end int, options Options) (touching bool) {
 func (v *View) kernelRelTan(rows []float64, begin, end int, o *RelTanOptions, factors *degreeFactors) error {
 	width := o.RowWidth()
 	start := begin
-	return v.inPieces(v.edges.offsets, begin, end, func(begin, end int, s *scratch) error {
+	return v.inPieces(v.edges.offsets, nil, begin, end, func(begin, end int, s *scratch) error {
 		rows := rows[width*(begin-start) : width*(end-start)]
 		if s == nil {
 			return v.scalarRelTan(rows, begin, end, o, factors)
@@ -118,7 +133,7 @@ func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanO
 	for i := range powers {
 		powers[i] = -0.5 * o.Powers[from+i]
 	}
-	v.kernels.RelTan(s.rows[:], rowPlane, v.positions, v.edges.neighbors[first:last], s.centers[:last-first], powers)
+	v.kernels.RelTan(s.rows[:], rowPlane, v.positions, v.edges.neighbors[first:last], s.centers[:last-first], &s.columns, powers)
 	for i := range powers {
 		v.kernels.SumRings(s.sums[i][:], s.rows[4*i*rowPlane:], offsets)
 	}

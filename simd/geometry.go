@@ -11,26 +11,32 @@ package simd
 //
 // Positions are rows of 3, with one readable number behind the last, of
 // magnitude below 2; frames are rows of 9, e1, e2, n. Indices are rows of
-// these arrays and are not checked.
+// these arrays and are not checked. The centre of an edge, the vertex that the
+// others of its ring share, is given by its place in Columns.
 type Geometry interface {
 	// Name is the instruction set's.
 	Name() string
 
-	// Centers writes first+i from offsets[i] − offsets[0] to offsets[i+1] −
-	// offsets[0] for each i, and a vertex of those into the Padding behind.
-	Centers(centers []int32, offsets []int64, first int)
+	// Centers writes, from offsets[i] − offsets[0] to offsets[i+1] − offsets[0]
+	// for each i, how many of the rings before i are not empty: the place of its
+	// vertex in Columns. What is in the Padding behind is a place too.
+	Centers(centers []int32, offsets []int64)
 
-	// Wedges writes rows (a×b, |a|² + |b|²) with a and b from the vertex
-	// centers[i] to the vertices wedges[2i] and wedges[2i+1]: the last is NaN
-	// where a or b is no longer than 2⁻⁵⁰⁰. Indices and rows are read and
-	// written up to the next multiple of Padding: slices need that capacity.
-	Wedges(rows, positions []float64, wedges, centers []int32)
+	// Columns holds up to MaxCenters vertices for the loops over their edges,
+	// without those that have none; without frames their positions only.
+	Columns(columns *Columns, positions, frames []float64, vertices []int32)
+
+	// Wedges writes rows (a×b, |a|² + |b|²) with a and b from the centre of
+	// corner i to the vertices wedges[2i] and wedges[2i+1]: the last is NaN where
+	// a or b is no longer than 2⁻⁵⁰⁰. Indices and rows are read and written up
+	// to the next multiple of Padding: slices need that capacity.
+	Wedges(rows, positions []float64, wedges, centers []int32, columns *Columns)
 
 	// RelTan writes, for each edge and power r, given as −r/2, the rows
-	// (d|d|^{−r}, |d|^{r−1}) with d from centers[i] to neighbors[i]. Row i of
+	// (d|d|^{−r}, |d|^{r−1}) with d from its centre to neighbors[i]. Row i of
 	// power j is rows[4(j·plane+i):]; its last number is NaN where |d| ≤ 2⁻¹⁰⁰.
 	// |r| is at most MaxPower. Capacity is needed as for Wedges.
-	RelTan(rows []float64, plane int, positions []float64, neighbors, centers []int32, powers []float64)
+	RelTan(rows []float64, plane int, positions []float64, neighbors, centers []int32, columns *Columns, powers []float64)
 
 	// SumRings adds up, in order, the rows of 4 from offsets[i] − offsets[0] to
 	// offsets[i+1] − offsets[0] for each i.
@@ -50,9 +56,16 @@ type Geometry interface {
 	// Edges32 and Edges64 compute the geometry of edges, all or none as Frames.
 	// NaN are in CosTheta where the projection of d is below 2⁻³⁴ of it or
 	// 2⁻⁴⁹, and in CosTransport where 1 + n_p·n_q ≤ 1/16.
-	Edges32(to EdgeArrays[float32], positions, frames []float64, neighbors, centers []int32) (done int, rare bool)
-	Edges64(to EdgeArrays[float64], positions, frames []float64, neighbors, centers []int32) (done int, rare bool)
+	Edges32(to EdgeArrays[float32], positions, frames []float64, neighbors, centers []int32, columns *Columns) (done int, rare bool)
+	Edges64(to EdgeArrays[float64], positions, frames []float64, neighbors, centers []int32, columns *Columns) (done int, rare bool)
 }
+
+// Columns is the positions and frames of vertices, one number of all of them
+// after another, which the kernels read in runs of up to Padding.
+type Columns [(3 + 9) * (MaxCenters + Padding)]float64
+
+// MaxCenters is the number of vertices whose edges are treated together.
+const MaxCenters = 64
 
 // Padding is the number of items that a loop of Geometry may treat at a time.
 const Padding = 8

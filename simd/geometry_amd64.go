@@ -4,48 +4,63 @@ import "unsafe"
 
 // doubles is the functions of an instruction set, which treat whole registers.
 type doubles struct {
-	name        string
-	lanes       int
-	fillCenters func(centers *int32, offsets *int64, first, n int)
-	wedges      func(rows, positions *float64, wedges, centers *int32, n int)
-	relTan      func(rows *float64, plane int, positions *float64, neighbors, centers *int32, powers *float64, count int, logarithm bool, n int)
-	sumRings    func(sums, rows *float64, offsets *int64, n int)
-	frames      func(frames, sums, centers, positions *float64, neighbors *int32, n int) (rare bool)
-	tangents    func(to *float64, step int, sums, frames, factors *float64, n int)
-	edges32     func(cosTheta, sinTheta, cosG, sinG, length *float32, positions, frames *float64, neighbors, centers *int32, n int) (rare bool)
-	edges64     func(cosTheta, sinTheta, cosG, sinG, length *float64, positions, frames *float64, neighbors, centers *int32, n int) (rare bool)
+	name            string
+	lanes           int
+	fillCenters     func(centers *int32, offsets *int64, n int)
+	positionColumns func(columns, positions *float64, vertices *int32, n int)
+	frameColumns    func(columns, frames *float64, vertices *int32, n int)
+	wedges          func(rows, positions *float64, wedges, centers *int32, columns *float64, n int)
+	relTan          func(rows *float64, plane int, positions *float64, neighbors, centers *int32, columns, powers *float64, count int, logarithm bool, n int)
+	sumRings        func(sums, rows *float64, offsets *int64, n int)
+	frames          func(frames, sums, centers, positions *float64, neighbors *int32, n int) (rare bool)
+	tangents        func(to *float64, step int, sums, frames, factors *float64, n int)
+	edges32         func(cosTheta, sinTheta, cosG, sinG, length *float32, positions, frames *float64, neighbors, centers *int32, columns *float64, n int) (rare bool)
+	edges64         func(cosTheta, sinTheta, cosG, sinG, length *float64, positions, frames *float64, neighbors, centers *int32, columns *float64, n int) (rare bool)
 }
 
 // geometries is the kernels by instruction set.
 var geometries = map[string]Geometry{
-	"avx512": &doubles{"avx512", 8, fillCentersAVX512, wedgesAVX512, relTanAVX512, sumRingsAVX512, framesAVX512, tangentsAVX512, edges32AVX512, edges64AVX512},
-	"avx2":   &doubles{"avx2", 4, fillCentersAVX2, wedgesAVX2, relTanAVX2, sumRingsAVX2, framesAVX2, tangentsAVX2, edges32AVX2, edges64AVX2},
+	"avx512": &doubles{"avx512", 8, fillCentersAVX512, positionColumnsAVX512, frameColumnsAVX512, wedgesAVX512, relTanAVX512, sumRingsAVX512, framesAVX512, tangentsAVX512, edges32AVX512, edges64AVX512},
+	"avx2":   &doubles{"avx2", 4, fillCentersAVX2, positionColumnsAVX2, frameColumnsAVX2, wedgesAVX2, relTanAVX2, sumRingsAVX2, framesAVX2, tangentsAVX2, edges32AVX2, edges64AVX2},
 }
 
 func (d *doubles) Name() string { return d.name }
 
 // Centers: see [Geometry].
-func (d *doubles) Centers(centers []int32, offsets []int64, first int) {
+func (d *doubles) Centers(centers []int32, offsets []int64) {
 	n := len(offsets) - 1
 	_ = centers[offsets[n]-offsets[0]+Padding-1]
-	d.fillCenters(&centers[0], &offsets[0], first, n)
+	d.fillCenters(&centers[0], &offsets[0], n)
+}
+
+// Columns: see [Geometry].
+func (d *doubles) Columns(columns *Columns, positions, frames []float64, vertices []int32) {
+	n := padded(len(vertices))
+	if n == 0 {
+		return
+	}
+	_ = vertices[:n]
+	d.positionColumns(&columns[0], &positions[0], &vertices[0], n)
+	if frames != nil {
+		d.frameColumns(&columns[0], &frames[0], &vertices[0], n)
+	}
 }
 
 // padded is the next multiple of Padding.
 func padded(n int) int { return (n + Padding - 1) / Padding * Padding }
 
 // Wedges: see [Geometry].
-func (d *doubles) Wedges(rows, positions []float64, wedges, centers []int32) {
+func (d *doubles) Wedges(rows, positions []float64, wedges, centers []int32, columns *Columns) {
 	n := padded(len(centers))
 	if n == 0 {
 		return
 	}
 	_, _, _ = rows[:4*n], wedges[:2*n], centers[:n]
-	d.wedges(&rows[0], &positions[0], &wedges[0], &centers[0], n)
+	d.wedges(&rows[0], &positions[0], &wedges[0], &centers[0], &columns[0], n)
 }
 
 // RelTan: see [Geometry].
-func (d *doubles) RelTan(rows []float64, plane int, positions []float64, neighbors, centers []int32, powers []float64) {
+func (d *doubles) RelTan(rows []float64, plane int, positions []float64, neighbors, centers []int32, columns *Columns, powers []float64) {
 	n := padded(len(centers))
 	if n == 0 || len(powers) == 0 {
 		return
@@ -55,7 +70,7 @@ func (d *doubles) RelTan(rows []float64, plane int, positions []float64, neighbo
 		logarithm = logarithm || halved != -0.25
 	}
 	_, _, _ = rows[:4*((len(powers)-1)*plane+n)], neighbors[:n], centers[:n]
-	d.relTan(&rows[0], 32*plane, &positions[0], &neighbors[0], &centers[0], &powers[0], len(powers), logarithm, n)
+	d.relTan(&rows[0], 32*plane, &positions[0], &neighbors[0], &centers[0], &columns[0], &powers[0], len(powers), logarithm, n)
 }
 
 // SumRings: see [Geometry].
@@ -110,17 +125,17 @@ func (d *doubles) cover(n int) func(yield func(begin, count int) bool) {
 }
 
 // Edges32: see [Geometry].
-func (d *doubles) Edges32(to EdgeArrays[float32], positions, frames []float64, neighbors, centers []int32) (done int, rare bool) {
-	return edges(d, d.edges32, to, positions, frames, neighbors, centers)
+func (d *doubles) Edges32(to EdgeArrays[float32], positions, frames []float64, neighbors, centers []int32, columns *Columns) (done int, rare bool) {
+	return edges(d, d.edges32, to, positions, frames, neighbors, centers, columns)
 }
 
 // Edges64: see [Geometry].
-func (d *doubles) Edges64(to EdgeArrays[float64], positions, frames []float64, neighbors, centers []int32) (done int, rare bool) {
-	return edges(d, d.edges64, to, positions, frames, neighbors, centers)
+func (d *doubles) Edges64(to EdgeArrays[float64], positions, frames []float64, neighbors, centers []int32, columns *Columns) (done int, rare bool) {
+	return edges(d, d.edges64, to, positions, frames, neighbors, centers, columns)
 }
 
-func edges[T Float](d *doubles, compute func(cosTheta, sinTheta, cosG, sinG, length *T, positions, frames *float64, neighbors, centers *int32, n int) bool,
-	to EdgeArrays[T], positions, frames []float64, neighbors, centers []int32) (done int, rare bool) {
+func edges[T Float](d *doubles, compute func(cosTheta, sinTheta, cosG, sinG, length *T, positions, frames *float64, neighbors, centers *int32, columns *float64, n int) bool,
+	to EdgeArrays[T], positions, frames []float64, neighbors, centers []int32, columns *Columns) (done int, rare bool) {
 	n := len(centers)
 	if n < d.lanes {
 		return 0, false
@@ -128,7 +143,7 @@ func edges[T Float](d *doubles, compute func(cosTheta, sinTheta, cosG, sinG, len
 	_, _, _, _, _, _ = to.CosTheta[n-1], to.SinTheta[n-1], to.CosTransport[n-1], to.SinTransport[n-1], to.Length[n-1], neighbors[n-1]
 	for i, count := range d.cover(n) {
 		found := compute(&to.CosTheta[i], &to.SinTheta[i], &to.CosTransport[i], &to.SinTransport[i], &to.Length[i],
-			&positions[0], &frames[0], &neighbors[i], &centers[i], count)
+			&positions[0], &frames[0], &neighbors[i], &centers[i], &columns[0], count)
 		rare = rare || found
 	}
 	return n, rare

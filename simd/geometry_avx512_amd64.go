@@ -4,18 +4,28 @@
 
 package simd
 
-// fillCentersAVX512 writes first + i from offsets[i] - offsets[0] to offsets[i+1] - offsets[0] for n
-// vertices i, and seven numbers more.
+// fillCentersAVX512 writes, for n rings, how many before it are not empty from offsets[i] - offsets[0]
+// to offsets[i+1] - offsets[0], and some number among these to the seven behind.
 //
 //go:noescape
-func fillCentersAVX512(centers *int32, offsets *int64, first int, n int)
+func fillCentersAVX512(centers *int32, offsets *int64, n int)
+
+// positionColumnsAVX512 transposes the positions of n vertices, a multiple of the lanes.
+//
+//go:noescape
+func positionColumnsAVX512(columns *float64, positions *float64, vertices *int32, n int)
+
+// frameColumnsAVX512 transposes the frames of n vertices, a multiple of the lanes.
+//
+//go:noescape
+func frameColumnsAVX512(columns *float64, frames *float64, vertices *int32, n int)
 
 // wedgesAVX512 writes (a×b, a·a + b·b) of n corners, a multiple of the lanes, with a and b from
 // the corner's centre to the first and second vertex of its wedge; NaN for the
 // last where a·a or b·b ≤ 2⁻¹⁰⁰⁰.
 //
 //go:noescape
-func wedgesAVX512(rows *float64, positions *float64, wedges *int32, centers *int32, n int)
+func wedgesAVX512(rows *float64, positions *float64, wedges *int32, centers *int32, columns *float64, n int)
 
 // sumRingsAVX512 adds up, for each of n rings, the rows of four numbers from offsets[i] to
 // offsets[i+1], in this order; rows begins with row offsets[0].
@@ -37,7 +47,7 @@ func framesAVX512(frames *float64, sums *float64, centers *float64, positions *f
 // tells whether there is one.
 //
 //go:noescape
-func edges32AVX512(cosTheta *float32, sinTheta *float32, cosG *float32, sinG *float32, length *float32, positions *float64, frames *float64, neighbors *int32, centers *int32, n int) (rare bool)
+func edges32AVX512(cosTheta *float32, sinTheta *float32, cosG *float32, sinG *float32, length *float32, positions *float64, frames *float64, neighbors *int32, centers *int32, columns *float64, n int) (rare bool)
 
 // edges64AVX512 computes the angle θ of the log map, that of the transport and the length of n
 // edges, a multiple of the lanes. cosTheta is NaN where the projection of the edge
@@ -45,7 +55,7 @@ func edges32AVX512(cosTheta *float32, sinTheta *float32, cosG *float32, sinG *fl
 // tells whether there is one.
 //
 //go:noescape
-func edges64AVX512(cosTheta *float64, sinTheta *float64, cosG *float64, sinG *float64, length *float64, positions *float64, frames *float64, neighbors *int32, centers *int32, n int) (rare bool)
+func edges64AVX512(cosTheta *float64, sinTheta *float64, cosG *float64, sinG *float64, length *float64, positions *float64, frames *float64, neighbors *int32, centers *int32, columns *float64, n int) (rare bool)
 
 // relTanAVX512 writes, for n edges, a multiple of the lanes, and count powers r, given as -r/2, the
 // rows (d|d|^-r, |d|^(r-1)), those of a power plane bytes behind those of the one
@@ -53,7 +63,7 @@ func edges64AVX512(cosTheta *float64, sinTheta *float64, cosG *float64, sinG *fl
 // |d|² ≤ 2⁻²⁰⁰.
 //
 //go:noescape
-func relTanAVX512(rows *float64, plane int, positions *float64, neighbors *int32, centers *int32, powers *float64, count int, logarithm bool, n int)
+func relTanAVX512(rows *float64, plane int, positions *float64, neighbors *int32, centers *int32, columns *float64, powers *float64, count int, logarithm bool, n int)
 
 // tangentsAVX512 writes factor·L·(e1·S, e2·S) of n vertices, a multiple of the lanes, step bytes
 // apart, where (S, L) is the sum of the rows of RelTan.

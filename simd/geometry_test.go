@@ -98,21 +98,48 @@ func eachCase(random *rand.Rand, test func(g *geometryCase)) {
 func TestCentersOfEveryDegree(t *testing.T) {
 	eachGeometry(t, func(t *testing.T, k Geometry, random *rand.Rand) {
 		for most := range 41 {
-			offsets := []int64{7}
-			var want []int32
-			for p := range 20 {
-				degree := random.IntN(most + 1)
-				offsets = append(offsets, offsets[p]+int64(degree))
-				want = append(want, slices.Repeat([]int32{int32(100 + p)}, degree)...)
+			for rings := range 20 {
+				offsets := []int64{7}
+				want, place := []int32(nil), int32(0)
+				for i := range rings {
+					degree := random.IntN(most + 1)
+					offsets = append(offsets, offsets[i]+int64(degree))
+					want = append(want, slices.Repeat([]int32{place}, degree)...)
+					if degree > 0 {
+						place++
+					}
+				}
+				got := slices.Repeat([]int32{-1}, len(want)+Padding+2)
+				k.Centers(got[1:], offsets)
+				if !slices.Equal(got[1:][:len(want)], want) || got[0] != -1 || got[len(got)-1] != -1 {
+					t.Fatalf("%d rings of up to %d: %d, not %d", rings, most, got, want)
+				}
+				for _, behind := range got[1:][len(want):][:Padding] {
+					if behind < 0 || behind > max(place-1, 0) {
+						t.Fatalf("%d rings of up to %d: %d follows %d", rings, most, behind, want)
+					}
+				}
 			}
-			got := slices.Repeat([]int32{-1}, len(want)+Padding+3)
-			k.Centers(got[1:], offsets, 100)
-			if !slices.Equal(got[1:][:len(want)], want) || got[0] != -1 || got[len(got)-1] != -1 {
-				t.Fatalf("degrees up to %d: %d", most, got)
+		}
+	})
+}
+
+func TestColumnsOfEveryLength(t *testing.T) {
+	eachGeometry(t, func(t *testing.T, k Geometry, random *rand.Rand) {
+		for n := range MaxCenters + 1 {
+			g := newGeometryCase(random, 70, func() int { return 1 })
+			g.setFrames(random)
+			vertices := make([]int32, n, n+Padding)
+			for i := range vertices {
+				vertices[i] = int32(random.IntN(70))
 			}
-			for _, p := range got[1:][len(want):][:Padding] {
-				if p < 100 || p >= 120 {
-					t.Fatalf("degrees up to %d: %d follows", most, p)
+			k.Columns(&g.columns, g.positions, g.frames, vertices)
+			for i, p := range vertices {
+				all := slices.Concat(g.positions[3*p:3*p+3], g.frames[9*p:9*p+9])
+				for j, x := range all {
+					if got := g.columns[j*(MaxCenters+Padding)+i]; got != x {
+						t.Fatalf("%d vertices: number %d of vertex %d is %g, not %g", n, j, i, got, x)
+					}
 				}
 			}
 		}
@@ -129,7 +156,8 @@ func TestWedgesOfEveryLength(t *testing.T) {
 				g.wedges[2*short+random.IntN(2)] = g.centers[short]
 			}
 			rows := newOutput[float64](4 * ((n + Padding - 1) / Padding * Padding))
-			k.Wedges(rows.values(), g.positions, g.wedges, g.centers)
+			g.place(k)
+			k.Wedges(rows.values(), g.positions, g.wedges, g.places, &g.columns)
 			rows.check(t)
 			for i, p := range g.centers {
 				a, b := g.to(g.wedges[2*i], p), g.to(g.wedges[2*i+1], p)
@@ -161,7 +189,8 @@ func TestRelTanRowsOfEveryLength(t *testing.T) {
 			}
 			plane := (n + Padding - 1) / Padding * Padding
 			rows := newOutput[float64](4 * plane * len(powers))
-			k.RelTan(rows.values(), plane, g.positions, g.neighbors, g.centers, halved)
+			g.place(k)
+			k.RelTan(rows.values(), plane, g.positions, g.neighbors, g.places, &g.columns, halved)
 			rows.check(t)
 			for j, r := range powers {
 				for i, q := range g.neighbors {
@@ -192,7 +221,8 @@ func TestRelTanOfEveryScale(t *testing.T) {
 		worst := 0.0
 		rows := make([]float64, 4*Padding)
 		positions := make([]float64, 3*(Padding+1)+1)
-		neighbors, centers := make([]int32, Padding), make([]int32, Padding)
+		neighbors, places := make([]int32, Padding), make([]int32, Padding)
+		var columns Columns // all of vertex 0, at the origin
 		for i := range neighbors {
 			neighbors[i] = int32(i + 1)
 		}
@@ -201,7 +231,7 @@ func TestRelTanOfEveryScale(t *testing.T) {
 				positions[3*(i+1)] = math.Exp2(exponent + 0.001*float64(i))
 			}
 			r := 16*random.Float64() - 8
-			k.RelTan(rows, Padding, positions, neighbors, centers, []float64{-0.5 * r})
+			k.RelTan(rows, Padding, positions, neighbors, places, &columns, []float64{-0.5 * r})
 			for i := range neighbors {
 				length := positions[3*(i+1)]
 				exact := math.Pow(length, r-1)
@@ -365,16 +395,16 @@ func TestFramesOfEveryLength(t *testing.T) {
 func TestEdgesOfEveryLength(t *testing.T) {
 	eachGeometry(t, func(t *testing.T, k Geometry, random *rand.Rand) {
 		eachCase(random, func(g *geometryCase) {
-			checkAngles(t, random, g, 0x1p-24, k.Edges32)
-			checkAngles(t, random, g, 0, k.Edges64)
+			checkAngles(t, k, random, g, 0x1p-24, k.Edges32)
+			checkAngles(t, k, random, g, 0, k.Edges64)
 		})
 	})
 }
 
 // checkAngles compares with the rotation of Rodrigues' formula. rounding is that
 // of the type of the results.
-func checkAngles[T Float](t *testing.T, random *rand.Rand, g *geometryCase, rounding float64,
-	compute func(to EdgeArrays[T], positions, frames []float64, neighbors, centers []int32) (int, bool)) {
+func checkAngles[T Float](t *testing.T, k Geometry, random *rand.Rand, g *geometryCase, rounding float64,
+	compute func(to EdgeArrays[T], positions, frames []float64, neighbors, places []int32, columns *Columns) (int, bool)) {
 	t.Helper()
 	g.setFrames(random)
 	n := len(g.centers)
@@ -399,7 +429,8 @@ func checkAngles[T Float](t *testing.T, random *rand.Rand, g *geometryCase, roun
 		arrays[i] = newOutput[T](n)
 	}
 	v := func(i int) []T { return arrays[i].values() }
-	done, rare := compute(EdgeArrays[T]{v(0), v(1), v(2), v(3), v(4)}, g.positions, g.frames, g.neighbors, g.centers)
+	g.place(k)
+	done, rare := compute(EdgeArrays[T]{v(0), v(1), v(2), v(3), v(4)}, g.positions, g.frames, g.neighbors, g.places, &g.columns)
 	for _, a := range arrays {
 		a.check(t)
 	}
@@ -470,6 +501,7 @@ func BenchmarkGeometry(b *testing.B) {
 		if k == nil {
 			continue
 		}
+		g.place(k)
 		n := len(g.centers)
 		rows := make([]float64, 2*4*(n+Padding))
 		sums := make([]float64, 4*vertices)
@@ -479,13 +511,15 @@ func BenchmarkGeometry(b *testing.B) {
 			name string
 			run  func()
 		}{
-			{"wedges", func() { k.Wedges(rows, g.positions, g.wedges, g.centers) }},
-			{"relTan-root", func() { k.RelTan(rows, n+Padding, g.positions, g.neighbors, g.centers, powers[:1]) }},
-			{"relTan-0.7", func() { k.RelTan(rows, n+Padding, g.positions, g.neighbors, g.centers, powers[1:]) }},
-			{"relTan-both", func() { k.RelTan(rows, n+Padding, g.positions, g.neighbors, g.centers, powers) }},
+			{"centers", func() { k.Centers(g.places[:n+Padding], g.offsets) }},
+			{"columns", func() { k.Columns(&g.columns, g.positions, g.frames, g.used) }},
+			{"wedges", func() { k.Wedges(rows, g.positions, g.wedges, g.places, &g.columns) }},
+			{"relTan-root", func() { k.RelTan(rows, n+Padding, g.positions, g.neighbors, g.places, &g.columns, powers[:1]) }},
+			{"relTan-0.7", func() { k.RelTan(rows, n+Padding, g.positions, g.neighbors, g.places, &g.columns, powers[1:]) }},
+			{"relTan-both", func() { k.RelTan(rows, n+Padding, g.positions, g.neighbors, g.places, &g.columns, powers) }},
 			{"sumRings", func() { k.SumRings(sums, rows, g.offsets) }},
 			{"frames", func() { k.Frames(g.frames, sums, g.positions, 0, g.neighbors[:vertices]) }},
-			{"edges", func() { k.Edges32(to, g.positions, g.frames, g.neighbors, g.centers) }},
+			{"edges", func() { k.Edges32(to, g.positions, g.frames, g.neighbors, g.places, &g.columns) }},
 		} {
 			b.Run(fmt.Sprintf("%s/%s", set, kernel.name), func(b *testing.B) {
 				for b.Loop() {
@@ -502,6 +536,23 @@ type geometryCase struct {
 	positions, frames          []float64
 	offsets                    []int64
 	centers, neighbors, wedges []int32 // with Padding more
+	used                       []int32 // the vertices with a ring, with Padding more
+	places                     []int32 // of the centres among these
+	columns                    Columns
+}
+
+// place sets what the kernels need to know of the centres.
+func (g *geometryCase) place(k Geometry) {
+	g.used = make([]int32, 0, len(g.offsets)+Padding)
+	for p, end := range g.offsets[1:] {
+		if end > g.offsets[p] {
+			g.used = append(g.used, int32(p))
+		}
+	}
+	g.places = make([]int32, len(g.centers)+Padding)
+	k.Centers(g.places, g.offsets)
+	g.places = g.places[:len(g.centers)]
+	k.Columns(&g.columns, g.positions, g.frames, g.used)
 }
 
 func newGeometryCase(random *rand.Rand, vertices int, degree func() int) *geometryCase {

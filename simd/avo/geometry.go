@@ -20,7 +20,7 @@ type doubles struct {
 
 func (s isa) geometry() {
 	for _, write := range []func(d *doubles){
-		(*doubles).fillCenters, (*doubles).wedges, (*doubles).sumRings, (*doubles).frames,
+		(*doubles).fillCenters, (*doubles).positionColumns, (*doubles).frameColumns, (*doubles).wedges, (*doubles).sumRings, (*doubles).frames,
 		func(d *doubles) { d.edges("32") }, func(d *doubles) { d.edges("64") },
 		(*doubles).relTan, (*doubles).tangents,
 	} {
@@ -31,16 +31,46 @@ func (s isa) geometry() {
 // lanes is the number of float64 of a register.
 func (d *doubles) lanes() int { return d.bytes / 8 }
 
-// all is a constant for every lane, in memory.
-func all(x float64) Mem { return allBits(math.Float64bits(x)) }
+// operation is an instruction with a constant of all lanes as its first
+// operand: AVX-512 broadcasts it, AVX2 needs as many.
+type operation struct {
+	narrow, broadcast func(ops ...Op)
+}
 
-func allBits(bits uint64) Mem {
-	return table(fmt.Sprintf("all%016x", bits), [8]uint64{bits, bits, bits, bits, bits, bits, bits, bits})
+var (
+	plus      = operation{VADDPD, VADDPD_BCST}
+	minus     = operation{VSUBPD, VSUBPD_BCST}
+	mul       = operation{VMULPD, VMULPD_BCST}
+	fmadd213  = operation{VFMADD213PD, VFMADD213PD_BCST}
+	fnmadd213 = operation{VFNMADD213PD, VFNMADD213PD_BCST}
+	fmadd231  = operation{VFMADD231PD, VFMADD231PD_BCST}
+	plusBits  = operation{VPADDQ, VPADDQ_BCST}
+	and       = operation{three(VPAND), VPANDQ_BCST}
+	or        = operation{three(VPOR), VPORQ_BCST}
+)
+
+func three(f func(a, b, c Op)) func(ops ...Op) {
+	return func(ops ...Op) { f(ops[0], ops[1], ops[2]) }
+}
+
+func (d *doubles) with(o operation, x float64, a, b Op) { d.withBits(o, math.Float64bits(x), a, b) }
+
+func (d *doubles) withBits(o operation, bits uint64, a, b Op) {
+	if d.wide() {
+		o.broadcast(word(bits), a, b)
+	} else {
+		o.narrow(word(bits), a, b)
+	}
+}
+
+// word is a constant, four times.
+func word(bits uint64) Mem {
+	return table(fmt.Sprintf("word%016x", bits), bits, bits, bits, bits)
 }
 
 var tables = map[string]Mem{}
 
-func table(name string, words [8]uint64) Mem {
+func table(name string, words ...uint64) Mem {
 	if m, known := tables[name]; known {
 		return m
 	}
@@ -56,8 +86,8 @@ func table(name string, words [8]uint64) Mem {
 func (d *doubles) pairs() {
 	if d.wide() {
 		d.even, d.odd = d.vector(), d.vector()
-		VMOVUPD(table("evenPairs", [8]uint64{0, 1, 8, 9, 2, 3, 10, 11}), d.even)
-		VMOVUPD(table("oddPairs", [8]uint64{4, 5, 12, 13, 6, 7, 14, 15}), d.odd)
+		VMOVUPD(table("evenPairs", 0, 1, 8, 9, 2, 3, 10, 11), d.even)
+		VMOVUPD(table("oddPairs", 4, 5, 12, 13, 6, 7, 14, 15), d.odd)
 	}
 }
 
@@ -71,19 +101,23 @@ func rowAt(base reg.Register, index Mem, width uint8, disp int) Mem {
 
 // halves are the unpacked pairs of the rows of all lanes: x and z of lanes
 // 2k, 2k+1 in low, y and w in high.
-func (d *doubles) halves(row func(lane int) reg.VecVirtual) (low, high [2]reg.VecVirtual) {
+func (d *doubles) halves(row func(lane int) Mem) (low, high [2]reg.VecVirtual) {
+	load := func(lane int) reg.VecVirtual {
+		v := YMM()
+		VMOVUPD(row(lane), v)
+		return v
+	}
 	for half := range 2 {
 		var first, second reg.VecVirtual
 		if d.wide() {
 			pair := func(lane int) reg.VecVirtual {
-				v := row(lane)
-				to := ZMM()
-				VINSERTF64X4(U8(1), row(lane+2), v.AsZ(), to)
-				return to
+				v, both := load(lane), ZMM()
+				VINSERTF64X4(U8(1), row(lane+2), v.AsZ(), both)
+				return both
 			}
 			first, second = pair(4*half), pair(4*half+1)
 		} else {
-			first, second = row(2*half), row(2*half+1)
+			first, second = load(2*half), load(2*half+1)
 		}
 		low[half] = d.vector()
 		VUNPCKLPD(second, first, low[half])
@@ -114,31 +148,11 @@ func (d *doubles) joined(halves [2]reg.VecVirtual, second bool) reg.VecVirtual {
 // vec3 is a vector of ℝ³ in every lane.
 type vec3 [3]reg.VecVirtual
 
-// columns transposes the first three numbers of the rows of all lanes.
-func (d *doubles) columns(row func(lane int) reg.VecVirtual) vec3 {
+// loaded transposes the first three numbers of the rows of all lanes.
+func (d *doubles) loaded(row func(lane int) Mem) vec3 {
 	low, high := d.halves(row)
 	y := d.joined(high, false)
 	return vec3{d.joined(low, false), y, d.joined(low, true)}
-}
-
-// loaded is columns of rows in memory.
-func (d *doubles) loaded(row func(lane int) Mem) vec3 {
-	return d.columns(func(lane int) reg.VecVirtual { return load(row(lane)) })
-}
-
-func load(m Mem) reg.VecVirtual {
-	v := YMM()
-	VMOVUPD(m, v)
-	return v
-}
-
-// differences are the rows of one array less those of another.
-func (d *doubles) differences(of, less func(lane int) Mem) vec3 {
-	return d.columns(func(lane int) reg.VecVirtual {
-		v := load(of(lane))
-		VSUBPD(less(lane), v, v)
-		return v
-	})
 }
 
 // storeRows writes x, y, z, w of each lane as a row.
@@ -198,17 +212,44 @@ func scale(a vec3, s reg.VecVirtual) {
 	}
 }
 
-// number is a constant in a register.
-func (d *doubles) number(x float64) reg.VecVirtual {
-	v := d.vector()
-	VMOVUPD(all(x), v)
+// aside is a number set aside for later: on the stack where there are few
+// registers.
+type aside struct {
+	*doubles
+	register reg.VecVirtual
+	stack    Mem
+}
+
+func (d *doubles) set(v reg.VecVirtual) aside {
+	a := aside{doubles: d, register: v}
+	if !d.wide() {
+		a.register, a.stack = nil, AllocLocal(d.bytes)
+		VMOVUPD(v, a.stack)
+	}
+	return a
+}
+
+func (a aside) operand() Op {
+	if a.wide() {
+		return a.register
+	}
+	return a.stack
+}
+
+func (a aside) get() reg.VecVirtual {
+	if a.wide() {
+		return a.register
+	}
+	v := a.vector()
+	VMOVUPD(a.stack, v)
 	return v
 }
 
-func (d *doubles) copied(v reg.VecVirtual) reg.VecVirtual {
-	to := d.vector()
-	VMOVAPD(v, to)
-	return to
+// number is a constant in a register.
+func (d *doubles) number(x float64) reg.VecVirtual {
+	v := d.vector()
+	VBROADCASTSD(word(math.Float64bits(x)), v)
+	return v
 }
 
 // inverseRoot is 1/√x.
@@ -221,7 +262,7 @@ func (d *doubles) inverseRoot(x reg.VecVirtual) reg.VecVirtual {
 
 // toUnit is 1.5 − x/2, which is 1/√x to a rounding where |x − 1| < 2⁻²⁶.
 func (d *doubles) toUnit(x reg.VecVirtual) reg.VecVirtual {
-	VFNMADD213PD(all(1.5), d.number(0.5), x)
+	d.with(fnmadd213, 1.5, d.number(0.5), x)
 	return x
 }
 
@@ -231,7 +272,7 @@ func (d *doubles) unless(x, bound Op, v reg.VecVirtual) (lanes reg.Register) {
 	if d.wide() {
 		k := K()
 		VCMPPD(U8(notGreater), bound, x, k)
-		VMOVUPD(all(math.NaN()), k, v)
+		VBROADCASTSD(word(math.Float64bits(math.NaN())), k, v)
 		return k
 	}
 	mask := YMM()
@@ -295,10 +336,8 @@ func (d *doubles) next(n reg.GPVirtual) {
 
 // Rows of the arrays that package Geometry describes.
 const (
-	positionWidth = 3
-	frameWidth    = 9
-	sumBytes      = 32
-	e1, e2, axis  = 0, 24, 40 // bytes into a frame; the normal follows at axis+8
+	sumBytes     = 32
+	e1, e2, axis = 0, 24, 40 // bytes into a frame; the normal follows at axis+8
 )
 
 // zeroLength bounds squared lengths that count as none.
@@ -309,21 +348,26 @@ func entry(base reg.Register, bytes int) func(lane int) Mem {
 }
 
 func (d *doubles) fillCenters() {
-	d.function("fillCenters", "(centers *int32, offsets *int64, first, n int)",
-		"writes first + i from offsets[i] - offsets[0] to offsets[i+1] - offsets[0] for n",
-		"vertices i, and seven numbers more.")
-	centers, offsets, p, n := argument("centers"), argument("offsets"), argument("first"), argument("n")
-	begin, to, end := GP64(), GP64(), GP64()
+	d.function("fillCenters", "(centers *int32, offsets *int64, n int)",
+		"writes, for n rings, how many before it are not empty from offsets[i] - offsets[0]",
+		"to offsets[i+1] - offsets[0], and some number among these to the seven behind.")
+	centers, offsets, n := argument("centers"), argument("offsets"), argument("n")
+	begin, to, end, place, filled := GP64(), GP64(), GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: offsets}, begin)
 	MOVQ(centers, to)
+	XORQ(place, place)
+	XORQ(filled, filled)
 	Label("loop")
 	eight := YMM()
-	VMOVD(p.As32(), eight.AsX())
+	VMOVD(place.As32(), eight.AsX())
 	VPBROADCASTD(eight.AsX(), eight)
 	ADDQ(U32(8), offsets)
 	MOVQ(Mem{Base: offsets}, end)
 	SUBQ(begin, end)
 	LEAQ(Mem{Base: centers, Index: end, Scale: 4}, end)
+	CMPQ(end, to)
+	SETNE(filled.As8())
+	ADDQ(filled, place)
 	// What is too much is overwritten by the next.
 	Label("store")
 	VMOVDQU(eight, Mem{Base: to})
@@ -331,34 +375,166 @@ func (d *doubles) fillCenters() {
 	CMPQ(to, end)
 	JLT(LabelRef("store"))
 	MOVQ(end, to)
-	INCQ(p)
 	DECQ(n)
 	JNZ(LabelRef("loop"))
+	SUBQ(filled, place) // the last ring's, or one before
+	JGE(LabelRef("last"))
+	XORQ(place, place)
+	Label("last")
+	VMOVD(place.As32(), eight.AsX())
+	VPBROADCASTD(eight.AsX(), eight)
 	VMOVDQU(eight, Mem{Base: to})
 	done()
 }
 
+// Columns of the array that holds the positions and frames of centres, one
+// number of all of them after another.
+const (
+	columnBytes   = 8 * (64 + 8)
+	frameColumn   = 3
+	e1Column      = frameColumn
+	e2Column      = frameColumn + 3
+	normalColumn  = frameColumn + 6
+	positionWidth = 3
+	frameWidth    = 9
+)
+
+func (d *doubles) columnsOf(name, of string, write func(rows reg.Register, of func(disp int) func(lane int) Mem, to func(column int) Mem)) {
+	d.function(name, fmt.Sprintf("(columns, %s *float64, vertices *int32, n int)", of),
+		fmt.Sprintf("transposes the %s of n vertices, a multiple of the lanes.", of))
+	columns, rows, vertices, n := argument("columns"), argument(of), argument("vertices"), argument("n")
+	width := uint8(positionWidth)
+	if of == "frames" {
+		width = frameWidth
+	}
+	Label("loop")
+	write(rows, func(disp int) func(lane int) Mem {
+		return func(lane int) Mem { return rowAt(rows, Mem{Base: vertices, Disp: 4 * lane}, width, disp) }
+	}, func(column int) Mem { return Mem{Base: columns, Disp: column * columnBytes} })
+	d.advance(8, columns)
+	d.advance(4, vertices)
+	d.next(n)
+	done()
+}
+
+func (d *doubles) positionColumns() {
+	d.columnsOf("positionColumns", "positions", func(_ reg.Register, row func(disp int) func(lane int) Mem, to func(column int) Mem) {
+		for i, v := range d.loaded(row(0)) {
+			VMOVUPD(v, to(i))
+		}
+	})
+}
+
+func (d *doubles) frameColumns() {
+	d.columnsOf("frameColumns", "frames", func(_ reg.Register, row func(disp int) func(lane int) Mem, to func(column int) Mem) {
+		for i, v := range d.loaded(row(e1)) {
+			VMOVUPD(v, to(e1Column+i))
+		}
+		for i, v := range d.loaded(row(e2)) {
+			VMOVUPD(v, to(e2Column+i))
+		}
+		for i, v := range d.normals(row(axis)) {
+			VMOVUPD(v, to(normalColumn+i))
+		}
+	})
+}
+
+// window is the centres of a group of edges, consecutive ones: their columns
+// are read once and permuted.
+type window struct {
+	*doubles
+	columns reg.GPVirtual // at the first of them
+	places  reg.VecVirtual
+}
+
+// window begins with the centre of the group's first edge; there is none
+// between two centres without an edge, so they are no more than the lanes.
+func (d *doubles) window(columns, centers reg.Register) window {
+	first := GP64()
+	MOVLQSX(Mem{Base: centers}, first)
+	w := window{d, GP64(), d.vector()}
+	LEAQ(Mem{Base: columns, Index: first, Scale: 8}, w.columns)
+	base := d.vector()
+	if d.wide() {
+		VPMOVSXDQ(Mem{Base: centers}, w.places)
+		VPBROADCASTQ(first, base)
+		VPSUBQ(base, w.places, w.places)
+		return w
+	}
+	// Permuted as pairs of float32, of places 2i and 2i + 1.
+	VPMOVZXDQ(Mem{Base: centers}, w.places)
+	VMOVQ(first, base.AsX())
+	VPBROADCASTQ(base.AsX(), base)
+	VPSUBQ(base, w.places, w.places)
+	VPADDQ(w.places, w.places, w.places)
+	VPSLLQ(U8(32), w.places, base)
+	VPADDQ(base, w.places, w.places)
+	d.withBits(plusBits, 1<<32, w.places, w.places)
+	return w
+}
+
+// column is a number of the centre of each edge.
+func (w window) column(i int) reg.VecVirtual {
+	v, from := w.vector(), Mem{Base: w.columns, Disp: i * columnBytes}
+	if w.wide() {
+		VPERMPD(from, w.places, v)
+	} else {
+		VPERMPS(from, w.places, v)
+	}
+	return v
+}
+
+// dots are the products of a vector of the centres with others.
+func (w window) dots(first int, with ...vec3) (products []reg.VecVirtual) {
+	products = w.vectors(len(with))
+	for i := range 3 {
+		v := w.column(first + i)
+		for j, a := range with {
+			if i == 0 {
+				VMULPD(a[0], v, products[j])
+			} else {
+				VFMADD231PD(a[i], v, products[j])
+			}
+		}
+	}
+	return products
+}
+
+// differences are rows less the positions of the centres.
+func (w window) differences(row func(lane int) Mem) vec3 {
+	a := w.loaded(row)
+	for i, v := range a {
+		VSUBPD(w.column(i), v, v)
+	}
+	return a
+}
+
 func (d *doubles) wedges() {
-	d.function("wedges", "(rows, positions *float64, wedges, centers *int32, n int)",
+	d.function("wedges", "(rows, positions *float64, wedges, centers *int32, columns *float64, n int)",
 		"writes (a×b, a·a + b·b) of n corners, a multiple of the lanes, with a and b from",
 		"the corner's centre to the first and second vertex of its wedge; NaN for the",
 		"last where a·a or b·b ≤ 2⁻¹⁰⁰⁰.")
-	rows, positions, corners, centers, n := argument("rows"), argument("positions"), argument("wedges"), argument("centers"), argument("n")
+	rows, positions, corners, centers, columns, n := argument("rows"), argument("positions"), argument("wedges"), argument("centers"), argument("columns"), argument("n")
 	d.pairs()
 	Label("loop")
-	of := func(indices reg.Register, step, first int) func(lane int) Mem {
+	w := d.window(columns, centers)
+	of := func(first int) func(lane int) Mem {
 		return func(lane int) Mem {
-			return rowAt(positions, Mem{Base: indices, Disp: step*lane + first}, positionWidth, 0)
+			return rowAt(positions, Mem{Base: corners, Disp: 8*lane + first}, positionWidth, 0)
 		}
 	}
-	a := d.differences(of(corners, 8, 0), of(centers, 4, 0))
-	b := d.differences(of(corners, 8, 4), of(centers, 4, 0))
+	a, b := d.loaded(of(0)), d.loaded(of(4))
+	for i := range a {
+		center := w.column(i)
+		VSUBPD(center, a[i], a[i])
+		VSUBPD(center, b[i], b[i])
+	}
 	c := d.cross(a, b)
 	a2, b2 := d.dot(a, a), d.dot(b, b)
 	sum := d.vector()
 	VADDPD(a2, b2, sum)
 	VMINPD(a2, b2, a2)
-	d.unless(a2, all(zeroLength), sum)
+	d.unless(a2, d.number(zeroLength), sum)
 	d.storeRows(c[0], c[1], c[2], sum, entry(rows, sumBytes))
 	d.advance(sumBytes, rows)
 	d.advance(8, corners)
@@ -405,11 +581,11 @@ func (d *doubles) frames() {
 	d.pairs()
 	found := d.rare()
 	Label("loop")
-	center := entry(centers, 8*positionWidth)
-	at := d.loaded(center)
+	at := d.loaded(entry(centers, 8*positionWidth))
 	size2 := d.dot(at, at)
+	kept := [3]aside{d.set(at[0]), d.set(at[1]), d.set(at[2])}
 
-	low, high := d.halves(func(lane int) reg.VecVirtual { return load(entry(sums, sumBytes)(lane)) })
+	low, high := d.halves(entry(sums, sumBytes))
 	normal := vec3{d.joined(low, false), d.joined(high, false), d.joined(low, true)}
 	w := d.joined(high, true)
 	// The rounding error of a sum of N ≤ 2¹⁰ wedges, with w the sum of their
@@ -417,21 +593,24 @@ func (d *doubles) frames() {
 	// 2⁻⁴⁸ (w/2 + size √(2Nw)), and its square at most twice the squares' sum.
 	noise := d.number(0x1p-97)
 	VMULPD(w, noise, noise)
-	VFMADD231PD(all(0x1p-84), size2, noise)
+	d.with(fmadd231, 0x1p-84, size2, noise)
 	VMULPD(w, noise, noise)
 	VMAXPD(noise, d.number(0x1p-900), noise) // the second where one is NaN: noise
 	length2 := d.dot(normal, normal)
 	scale(normal, d.inverseRoot(length2))
 	found.unless(length2, noise, normal[0])
 
-	t := d.differences(func(lane int) Mem {
+	t := d.loaded(func(lane int) Mem {
 		return rowAt(positions, Mem{Base: neighbors, Disp: 4 * lane}, positionWidth, 0)
-	}, center)
-	VMULPD(all(0x1p-100), size2, size2)
+	})
+	for i := range t {
+		VSUBPD(kept[i].operand(), t[i], t[i])
+	}
+	d.with(mul, 0x1p-100, size2, size2)
 	bound := d.dot(t, t)
-	VMULPD(all(0x1p-68), bound, bound)
+	d.with(mul, 0x1p-68, bound, bound)
 	VMAXPD(size2, bound, bound)
-	VMAXPD(all(0x1p-900), bound, bound)
+	VMAXPD(d.number(0x1p-900), bound, bound)
 	less(t, normal, d.dot(t, normal))
 	t2 := d.dot(t, t)
 	found.unless(t2, bound, normal[0])
@@ -459,15 +638,14 @@ func (d *doubles) frames() {
 // edges writes edges32 or edges64, for the two types of results.
 func (d *doubles) edges(bits string) {
 	outputs := "cosTheta, sinTheta, cosG, sinG, length"
-	d.function("edges"+bits, fmt.Sprintf("(%s *float%s, positions, frames *float64, neighbors, centers *int32, n int) (rare bool)", outputs, bits),
+	d.function("edges"+bits, fmt.Sprintf("(%s *float%s, positions, frames *float64, neighbors, centers *int32, columns *float64, n int) (rare bool)", outputs, bits),
 		"computes the angle θ of the log map, that of the transport and the length of n",
 		"edges, a multiple of the lanes. cosTheta is NaN where the projection of the edge",
 		"is small enough to be noise, cosG where the normals are nearly opposite; rare",
 		"tells whether there is one.")
 	cosTheta, sinTheta, cosG, sinG, length := argument("cosTheta"), argument("sinTheta"), argument("cosG"), argument("sinG"), argument("length")
-	positions, frames, neighbors, centers, n := argument("positions"), argument("frames"), argument("neighbors"), argument("centers"), argument("n")
+	positions, frames, neighbors, centers, columns, n := argument("positions"), argument("frames"), argument("neighbors"), argument("centers"), argument("columns"), argument("n")
 	found := d.rare()
-	spill := AllocLocal(3 * d.bytes)
 	store := func(v reg.VecVirtual, to reg.Register) {
 		switch {
 		case bits == "64":
@@ -482,42 +660,39 @@ func (d *doubles) edges(bits string) {
 			VMOVUPS(narrow, Mem{Base: to})
 		}
 	}
-	row := func(base, indices reg.Register, width uint8, disp int) func(lane int) Mem {
-		return func(lane int) Mem { return rowAt(base, Mem{Base: indices, Disp: 4 * lane}, width, disp) }
+	row := func(base reg.Register, width uint8, disp int) func(lane int) Mem {
+		return func(lane int) Mem { return rowAt(base, Mem{Base: neighbors, Disp: 4 * lane}, width, disp) }
 	}
 	Label("loop")
+	w := d.window(columns, centers)
 	// c = n_p·n_q and k = n_p·e1_q / (1 + c).
-	normal := d.normals(row(frames, neighbors, frameWidth, axis))
-	center := d.normals(row(frames, centers, frameWidth, axis))
-	cos, k := d.dot(center, normal), d.vector()
-	first := d.loaded(row(frames, neighbors, frameWidth, e1))
-	VADDPD(all(1), cos, cos)
-	VDIVPD(cos, d.dot(center, first), k)
-	found.unless(cos, all(nearlyOpposite), k)
+	normal := d.normals(row(frames, frameWidth, axis))
+	first := d.loaded(row(frames, frameWidth, e1))
+	products := w.dots(normalColumn, normal, first)
+	cos, k := products[0], products[1]
+	d.with(plus, 1, cos, cos)
+	VDIVPD(cos, k, k)
+	found.unless(cos, d.number(nearlyOpposite), k)
 
-	to := d.differences(row(positions, neighbors, positionWidth, 0), row(positions, centers, positionWidth, 0))
+	to := w.differences(row(positions, positionWidth, 0))
 	bound, root := d.dot(to, to), d.vector()
 	VSQRTPD(bound, root)
 	store(root, length)
-	VMULPD(all(0x1p-68), bound, bound)
-	VMAXPD(all(0x1p-98), bound, bound)
-	kept := []Mem{spill, spill.Offset(d.bytes), spill.Offset(2 * d.bytes)}
-	VMOVUPD(bound, kept[0])
+	d.with(mul, 0x1p-68, bound, bound)
+	VMAXPD(d.number(0x1p-98), bound, bound)
+	bounds := d.set(bound)
 
 	// The coordinates of d and of R e1_q along an axis of the frame of p.
-	coordinates := func(disp int) (theta, g reg.VecVirtual) {
-		along := d.loaded(row(frames, centers, frameWidth, disp))
-		theta, g = d.dot(along, to), d.dot(along, first)
-		VFNMADD231PD(k, d.dot(along, normal), g)
-		return theta, g
+	coordinates := func(axis int) (theta, g reg.VecVirtual) {
+		products := w.dots(axis, to, first, normal)
+		VFNMADD231PD(k, products[2], products[1])
+		return products[0], products[1]
 	}
-	x, g := coordinates(e1)
-	VMOVUPD(x, kept[1])
-	VMOVUPD(g, kept[2])
-	y, gy := coordinates(e2)
+	x, g := coordinates(e1Column)
+	xs, gs := d.set(x), d.set(g)
+	y, gy := coordinates(e2Column)
 
-	gx := d.vector()
-	VMOVUPD(kept[2], gx)
+	gx := gs.get()
 	square := d.vector()
 	VMULPD(gx, gx, square)
 	VFMADD231PD(gy, gy, square)
@@ -527,15 +702,14 @@ func (d *doubles) edges(bits string) {
 	store(gx, cosG)
 	store(gy, sinG)
 
-	theta := d.vector()
-	VMOVUPD(kept[1], theta)
+	theta := xs.get()
 	tangent2 := d.vector()
 	VMULPD(theta, theta, tangent2)
 	VFMADD231PD(y, y, tangent2)
 	inverse := d.inverseRoot(tangent2)
 	VMULPD(inverse, theta, theta)
 	VMULPD(inverse, y, y)
-	found.unless(tangent2, kept[0], theta)
+	found.unless(tangent2, bounds.operand(), theta)
 	store(theta, cosTheta)
 	store(y, sinTheta)
 
@@ -552,26 +726,25 @@ const nearlyOpposite = 0x1p-4
 
 // normals transposes the last three numbers of rows of four.
 func (d *doubles) normals(row func(lane int) Mem) vec3 {
-	low, high := d.halves(func(lane int) reg.VecVirtual { return load(row(lane)) })
+	low, high := d.halves(row)
 	x := d.joined(high, false)
 	return vec3{x, d.joined(low, true), d.joined(high, true)}
 }
 
 func (d *doubles) relTan() {
-	d.function("relTan", "(rows *float64, plane int, positions *float64, neighbors, centers *int32, powers *float64, count int, logarithm bool, n int)",
+	d.function("relTan", "(rows *float64, plane int, positions *float64, neighbors, centers *int32, columns, powers *float64, count int, logarithm bool, n int)",
 		"writes, for n edges, a multiple of the lanes, and count powers r, given as -r/2, the",
 		"rows (d|d|^-r, |d|^(r-1)), those of a power plane bytes behind those of the one",
 		"before; logarithm must be set where a power is not 1/2. |d|^(r-1) is NaN where",
 		"|d|² ≤ 2⁻²⁰⁰.")
-	rows, plane, positions, neighbors, centers, powers, count := argument("rows"), argument("plane"), argument("positions"), argument("neighbors"), argument("centers"), argument("powers"), argument("count")
-	n := argument("n")
+	rows, plane, positions, neighbors, centers, columns := argument("rows"), argument("plane"), argument("positions"), argument("neighbors"), argument("centers"), argument("columns")
+	powers, count, n := argument("powers"), argument("count"), argument("n")
 	logarithm := Load(Param("logarithm"), GP8())
 	d.pairs()
 	Label("loop")
-	at := func(indices reg.Register) func(lane int) Mem {
-		return func(lane int) Mem { return rowAt(positions, Mem{Base: indices, Disp: 4 * lane}, positionWidth, 0) }
-	}
-	to := d.differences(at(neighbors), at(centers))
+	to := d.window(columns, centers).differences(func(lane int) Mem {
+		return rowAt(positions, Mem{Base: neighbors, Disp: 4 * lane}, positionWidth, 0)
+	})
 	square := d.dot(to, to)
 	inverse := d.inverseRoot(square)
 	log := d.vector()
@@ -599,7 +772,7 @@ func (d *doubles) relTan() {
 	VSQRTPD(inverse, power)
 	VMOVAPD(power, other)
 	Label("store")
-	d.unless(square, all(0x1p-200), other)
+	d.unless(square, d.number(0x1p-200), other)
 	v := vec3{d.vector(), d.vector(), d.vector()}
 	for i := range v {
 		VMULPD(to[i], power, v[i])
@@ -621,7 +794,7 @@ func (d *doubles) tangents() {
 		"apart, where (S, L) is the sum of the rows of RelTan.")
 	to, step, sums, frames, factors, n := argument("to"), argument("step"), argument("sums"), argument("frames"), argument("factors"), argument("n")
 	Label("loop")
-	low, high := d.halves(func(lane int) reg.VecVirtual { return load(entry(sums, sumBytes)(lane)) })
+	low, high := d.halves(entry(sums, sumBytes))
 	direction := vec3{d.joined(low, false), d.joined(high, false), d.joined(low, true)}
 	length := d.joined(high, true)
 	VMULPD(Mem{Base: factors}, length, length)
@@ -653,38 +826,26 @@ func (d *doubles) tangents() {
 	done()
 }
 
-// integers are the operations that have other names for the wide registers.
-func (d *doubles) integers() (and, or func(ops ...Op)) {
-	if d.wide() {
-		return VPANDQ, VPORQ
-	}
-	narrow := func(operation func(m, x, y Op)) func(ops ...Op) {
-		return func(ops ...Op) { operation(ops[0], ops[1], ops[2]) }
-	}
-	return narrow(VPAND), narrow(VPOR)
-}
-
 // log2 of positive normal numbers x = 2^e·m with √½ ≤ m < √2:
 //
 //	log2 x = e + s·P(s²),  s = (m-1)/(m+1),  P(s²) = 2/ln 2 · artanh(s)/s,
 //
 // where s² ≤ 0.0295.
 func (d *doubles) log2(x, log reg.VecVirtual) {
-	and, or := d.integers()
 	const (
 		mantissa = 1<<52 - 1
 		bias     = 1024 // keeps exponents positive
 	)
 	half := math.Float64bits(math.Sqrt(0.5))
 	e, m, s := d.vector(), d.vector(), d.vector()
-	VPADDQ(allBits(bias<<52-half), x, m)
+	d.withBits(plusBits, bias<<52-half, x, m)
 	VPSRLQ(U8(52), m, e)
-	and(allBits(mantissa), m, m)
-	VPADDQ(allBits(half), m, m)
-	or(all(0x1p52), e, e)
-	VSUBPD(all(0x1p52+bias), e, e)
-	VADDPD(all(1), m, s)
-	VSUBPD(all(1), m, m)
+	d.withBits(and, mantissa, m, m)
+	d.withBits(plusBits, half, m, m)
+	d.withBits(or, math.Float64bits(0x1p52), e, e)
+	d.with(minus, 0x1p52+bias, e, e)
+	d.with(plus, 1, m, s)
+	d.with(minus, 1, m, m)
 	VDIVPD(s, m, s)
 	square := m
 	VMULPD(s, s, square)
@@ -702,8 +863,8 @@ func (d *doubles) log2(x, log reg.VecVirtual) {
 func (d *doubles) exp2(y reg.VecVirtual) {
 	const round = 0x1.8p52 // adding it rounds to an integer in the low bits
 	n, rest := d.vector(), d.vector()
-	VADDPD(all(round), y, n)
-	VSUBPD(all(round), n, rest)
+	d.with(plus, round, y, n)
+	d.with(minus, round, n, rest)
 	VSUBPD(rest, y, rest)
 	d.polynomial(fitted(11, -0.5, 0.5, math.Exp2), rest, y)
 	VPSLLQ(U8(52), n, n)
@@ -716,11 +877,11 @@ func (d *doubles) polynomial(c []float64, x, sum reg.VecVirtual) {
 	square, odd := d.vector(), d.vector()
 	VMULPD(x, x, square)
 	last := len(c) - 1
-	VMOVUPD(all(c[last]), odd)
-	VMOVUPD(all(c[last-1]), sum)
+	VBROADCASTSD(word(math.Float64bits(c[last])), odd)
+	VBROADCASTSD(word(math.Float64bits(c[last-1])), sum)
 	for i := last - 2; i > 0; i -= 2 {
-		VFMADD213PD(all(c[i]), square, odd)
-		VFMADD213PD(all(c[i-1]), square, sum)
+		d.with(fmadd213, c[i], square, odd)
+		d.with(fmadd213, c[i-1], square, sum)
 	}
 	VFMADD231PD(odd, x, sum)
 }
