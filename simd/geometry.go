@@ -19,7 +19,7 @@ type Geometry interface {
 
 	// Centers writes, from offsets[i] − offsets[0] to offsets[i+1] − offsets[0]
 	// for each i, how many of the rings before i are not empty: the place of its
-	// vertex in Columns. What is in the Padding behind is a place too.
+	// vertex in Columns; and some place to the Padding behind.
 	Centers(centers []int32, offsets []int64)
 
 	// Columns holds up to MaxCenters vertices for the loops over their edges,

@@ -29,6 +29,9 @@ func (d *doubles) Name() string { return d.name }
 // Centers: see [Geometry].
 func (d *doubles) Centers(centers []int32, offsets []int64) {
 	n := len(offsets) - 1
+	if n <= 0 {
+		return
+	}
 	_ = centers[offsets[n]-offsets[0]+Padding-1]
 	d.fillCenters(&centers[0], &offsets[0], n)
 }

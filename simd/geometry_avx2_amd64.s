@@ -34,7 +34,7 @@ store:
 	MOVQ    DI, SI
 	DECQ    DX
 	JNZ     loop
-	SUBQ    R9, R8
+	DECQ    R8
 	JGE     last
 	XORQ    R8, R8
 

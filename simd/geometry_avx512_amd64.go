@@ -5,7 +5,7 @@
 package simd
 
 // fillCentersAVX512 writes, for n rings, how many before it are not empty from offsets[i] - offsets[0]
-// to offsets[i+1] - offsets[0], and some number among these to the seven behind.
+// to offsets[i+1] - offsets[0], and one such number to the eight behind; n > 0.
 //
 //go:noescape
 func fillCentersAVX512(centers *int32, offsets *int64, n int)

@@ -350,7 +350,7 @@ func entry(base reg.Register, bytes int) func(lane int) Mem {
 func (d *doubles) fillCenters() {
 	d.function("fillCenters", "(centers *int32, offsets *int64, n int)",
 		"writes, for n rings, how many before it are not empty from offsets[i] - offsets[0]",
-		"to offsets[i+1] - offsets[0], and some number among these to the seven behind.")
+		"to offsets[i+1] - offsets[0], and one such number to the eight behind; n > 0.")
 	centers, offsets, n := argument("centers"), argument("offsets"), argument("n")
 	begin, to, end, place, filled := GP64(), GP64(), GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: offsets}, begin)
@@ -377,7 +377,7 @@ func (d *doubles) fillCenters() {
 	MOVQ(end, to)
 	DECQ(n)
 	JNZ(LabelRef("loop"))
-	SUBQ(filled, place) // the last ring's, or one before
+	DECQ(place) // the last that is not empty
 	JGE(LabelRef("last"))
 	XORQ(place, place)
 	Label("last")
