@@ -314,7 +314,7 @@ store:
 	RET
 
 // func framesAVX2(frames *float64, sums *float64, centers *float64, positions *float64, neighbors *int32, n int) (rare bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·framesAVX2(SB), NOSPLIT, $96-49
 	MOVQ   frames+0(FP), AX
 	MOVQ   sums+8(FP), CX
@@ -440,6 +440,11 @@ loop:
 	VFMSUB231PD  Y3, Y2, Y8
 	VMULPD       Y7, Y2, Y9
 	VFMSUB231PD  Y5, Y1, Y9
+	PREFETCHT0   4608(AX)
+	PREFETCHT0   4672(AX)
+	PREFETCHT0   4736(AX)
+	PREFETCHT0   4800(AX)
+	PREFETCHT0   4864(AX)
 	VUNPCKLPD    Y1, Y2, Y10
 	VUNPCKLPD    Y4, Y6, Y11
 	VPERM2F128   $0x20, Y11, Y10, Y12
@@ -1220,7 +1225,7 @@ DATA word3370000000000000<>+24(SB)/8, $0x3370000000000000
 GLOBL word3370000000000000<>(SB), RODATA|NOPTR, $32
 
 // func tangentsAVX2(to *float64, step int, sums *float64, frames *float64, factors *float64, n int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tangentsAVX2(SB), NOSPLIT, $0-48
 	MOVQ to+0(FP), AX
 	MOVQ step+8(FP), CX
@@ -1230,6 +1235,11 @@ TEXT ·tangentsAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+40(FP), DI
 
 loop:
+	PREFETCHT0   4608(BX)
+	PREFETCHT0   4672(BX)
+	PREFETCHT0   4736(BX)
+	PREFETCHT0   4800(BX)
+	PREFETCHT0   4864(BX)
 	VMOVUPD      (DX), Y0
 	VMOVUPD      32(DX), Y1
 	VUNPCKLPD    Y1, Y0, Y2

@@ -409,7 +409,7 @@ store:
 	RET
 
 // func framesAVX512(frames *float64, sums *float64, centers *float64, positions *float64, neighbors *int32, n int) (rare bool)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·framesAVX512(SB), NOSPLIT, $0-49
 	MOVQ    frames+0(FP), AX
 	MOVQ    sums+8(FP), CX
@@ -554,6 +554,15 @@ loop:
 	VFMSUB231PD       Z9, Z8, Z4
 	VMULPD            Z12, Z8, Z5
 	VFMSUB231PD       Z10, Z7, Z5
+	PREFETCHT0        4608(AX)
+	PREFETCHT0        4672(AX)
+	PREFETCHT0        4736(AX)
+	PREFETCHT0        4800(AX)
+	PREFETCHT0        4864(AX)
+	PREFETCHT0        4928(AX)
+	PREFETCHT0        4992(AX)
+	PREFETCHT0        5056(AX)
+	PREFETCHT0        5120(AX)
 	VUNPCKLPD         Z7, Z8, Z6
 	VUNPCKLPD         Z3, Z11, Z13
 	VMOVAPD           Z6, Z14
@@ -1419,7 +1428,7 @@ DATA word3370000000000000<>+24(SB)/8, $0x3370000000000000
 GLOBL word3370000000000000<>(SB), RODATA|NOPTR, $32
 
 // func tangentsAVX512(to *float64, step int, sums *float64, frames *float64, factors *float64, n int)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·tangentsAVX512(SB), NOSPLIT, $0-48
 	MOVQ to+0(FP), AX
 	MOVQ step+8(FP), CX
@@ -1429,6 +1438,15 @@ TEXT ·tangentsAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+40(FP), DI
 
 loop:
+	PREFETCHT0    4608(BX)
+	PREFETCHT0    4672(BX)
+	PREFETCHT0    4736(BX)
+	PREFETCHT0    4800(BX)
+	PREFETCHT0    4864(BX)
+	PREFETCHT0    4928(BX)
+	PREFETCHT0    4992(BX)
+	PREFETCHT0    5056(BX)
+	PREFETCHT0    5120(BX)
 	VMOVUPD       (DX), Y0
 	VINSERTF64X4  $0x01, 64(DX), Z0, Z1
 	VMOVUPD       32(DX), Y0

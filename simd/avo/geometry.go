@@ -11,8 +11,8 @@ import (
 )
 
 // doubles writes the kernels of interface Geometry: float64, an edge or a
-// vertex a lane. Rows of a few numbers are loaded one a lane and transposed,
-// which takes about half the time of gathering each number.
+// vertex a lane. Rows of a few numbers are loaded one a lane and transposed; the
+// centres of edges, which come in order, are permuted from columns.
 type doubles struct {
 	isa
 	even, odd reg.VecVirtual // where pairs of AVX-512 lanes go in a row
@@ -63,7 +63,7 @@ func (d *doubles) withBits(o operation, bits uint64, a, b Op) {
 	}
 }
 
-// word is a constant, four times.
+// word is a constant, as often as AVX2 needs it.
 func word(bits uint64) Mem {
 	return table(fmt.Sprintf("word%016x", bits), bits, bits, bits, bits)
 }
@@ -82,7 +82,7 @@ func table(name string, words ...uint64) Mem {
 	return m
 }
 
-// pairs loads the orders in which transposed needs pairs of lanes.
+// pairs loads the orders in which storeRows puts pairs of numbers together.
 func (d *doubles) pairs() {
 	if d.wide() {
 		d.even, d.odd = d.vector(), d.vector()
@@ -345,6 +345,15 @@ const zeroLength = 0x1p-1000
 
 func entry(base reg.Register, bytes int) func(lane int) Mem {
 	return func(lane int) Mem { return Mem{Base: base, Disp: bytes * lane} }
+}
+
+// prefetchFrames asks for the frames of as many vertices further on as a piece
+// has, when a group's are treated: the next piece finds them in the cache.
+func (d *doubles) prefetchFrames(frames reg.Register) {
+	const ahead = 64 * 8 * frameWidth
+	for at := 0; at < 8*frameWidth*d.lanes(); at += 64 {
+		PREFETCHT0(Mem{Base: frames, Disp: ahead + at})
+	}
 }
 
 func (d *doubles) fillCenters() {
@@ -623,6 +632,7 @@ func (d *doubles) frames() {
 	row := func(disp int) func(lane int) Mem {
 		return func(lane int) Mem { return Mem{Base: frames, Disp: 8*frameWidth*lane + disp} }
 	}
+	d.prefetchFrames(frames)
 	d.storeRows(t[0], t[1], t[2], second[0], row(e1))
 	d.storeRows(second[0], second[1], second[2], normal[0], row(e2))
 	d.storeRows(second[2], normal[0], normal[1], normal[2], row(axis))
@@ -794,6 +804,7 @@ func (d *doubles) tangents() {
 		"apart, where (S, L) is the sum of the rows of RelTan.")
 	to, step, sums, frames, factors, n := argument("to"), argument("step"), argument("sums"), argument("frames"), argument("factors"), argument("n")
 	Label("loop")
+	d.prefetchFrames(frames)
 	low, high := d.halves(entry(sums, sumBytes))
 	direction := vec3{d.joined(low, false), d.joined(high, false), d.joined(low, true)}
 	length := d.joined(high, true)
