@@ -54,15 +54,8 @@ func (v *View) inPieces(offsets []int64, frames []float64, begin, end int, body 
 
 // setCenters fills in the centres of a piece that begins with vertex p.
 func (v *View) setCenters(s *scratch, offsets []int64, frames []float64, p int) {
-	count := 0
-	for i, end := range offsets[1:] {
-		s.vertices[count] = int32(p + i)
-		if end > offsets[i] {
-			count++
-		}
-	}
+	count := v.kernels.Centers(s.vertices[:], s.centers[:], offsets, p)
 	v.kernels.Columns(&s.columns, v.positions, frames, s.vertices[:count])
-	v.kernels.Centers(s.centers[:], offsets)
 }
 
 // kernelFrames is scalarFrames by the kernels: for the area-weighted normals.

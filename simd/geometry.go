@@ -17,13 +17,15 @@ type Geometry interface {
 	// Name is the instruction set's.
 	Name() string
 
-	// Centers writes, from offsets[i] − offsets[0] to offsets[i+1] − offsets[0]
-	// for each i, how many of the rings before i are not empty: the place of its
-	// vertex in Columns; and some place to the Padding behind.
-	Centers(centers []int32, offsets []int64)
+	// Centers lists those of the vertices from first on whose rings, delimited
+	// by offsets, are not empty, and returns how many they are. It writes the
+	// place of ring i's vertex in this list, and in Columns, to the centers from
+	// offsets[i] − offsets[0] to offsets[i+1] − offsets[0], and some place to the
+	// Padding behind. vertices needs room for all.
+	Centers(vertices, centers []int32, offsets []int64, first int) (count int)
 
-	// Columns holds up to MaxCenters vertices for the loops over their edges,
-	// without those that have none; without frames their positions only.
+	// Columns fills the columns for up to MaxCenters vertices; without frames
+	// their positions only. Indices are read as by Wedges.
 	Columns(columns *Columns, positions, frames []float64, vertices []int32)
 
 	// Wedges writes rows (a×b, |a|² + |b|²) with a and b from the centre of

@@ -6,7 +6,7 @@ import "unsafe"
 type doubles struct {
 	name            string
 	lanes           int
-	fillCenters     func(centers *int32, offsets *int64, n int)
+	fillCenters     func(vertices, centers *int32, offsets *int64, first, n int) (count int)
 	positionColumns func(columns, positions *float64, vertices *int32, n int)
 	frameColumns    func(columns, frames *float64, vertices *int32, n int)
 	wedges          func(rows, positions *float64, wedges, centers *int32, columns *float64, n int)
@@ -27,13 +27,13 @@ var geometries = map[string]Geometry{
 func (d *doubles) Name() string { return d.name }
 
 // Centers: see [Geometry].
-func (d *doubles) Centers(centers []int32, offsets []int64) {
+func (d *doubles) Centers(vertices, centers []int32, offsets []int64, first int) (count int) {
 	n := len(offsets) - 1
 	if n <= 0 {
-		return
+		return 0
 	}
-	_ = centers[offsets[n]-offsets[0]+Padding-1]
-	d.fillCenters(&centers[0], &offsets[0], n)
+	_, _ = vertices[n-1], centers[offsets[n]-offsets[0]+Padding-1]
+	return d.fillCenters(&vertices[0], &centers[0], &offsets[0], first, n)
 }
 
 // Columns: see [Geometry].

@@ -4,44 +4,49 @@
 
 #include "textflag.h"
 
-// func fillCentersAVX2(centers *int32, offsets *int64, n int)
+// func fillCentersAVX2(vertices *int32, centers *int32, offsets *int64, first int, n int) (count int)
 // Requires: AVX, AVX2
-TEXT ·fillCentersAVX2(SB), NOSPLIT, $0-24
-	MOVQ centers+0(FP), AX
-	MOVQ offsets+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ (CX), BX
-	MOVQ AX, SI
-	XORQ R8, R8
-	XORQ R9, R9
+TEXT ·fillCentersAVX2(SB), NOSPLIT, $0-48
+	MOVQ vertices+0(FP), AX
+	MOVQ centers+8(FP), CX
+	MOVQ offsets+16(FP), DX
+	MOVQ first+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ (DX), DI
+	MOVQ CX, R8
+	XORQ R10, R10
+	XORQ R11, R11
 
 loop:
-	VMOVD        R8, X0
+	VMOVD        R10, X0
 	VPBROADCASTD X0, Y0
-	ADDQ         $0x00000008, CX
-	MOVQ         (CX), DI
-	SUBQ         BX, DI
-	LEAQ         (AX)(DI*4), DI
-	CMPQ         DI, SI
-	SETNE        R9
-	ADDQ         R9, R8
+	MOVL         BX, (AX)(R10*4)
+	INCQ         BX
+	ADDQ         $0x00000008, DX
+	MOVQ         (DX), R9
+	SUBQ         DI, R9
+	LEAQ         (CX)(R9*4), R9
+	CMPQ         R9, R8
+	SETNE        R11
+	ADDQ         R11, R10
 
 store:
-	VMOVDQU Y0, (SI)
-	ADDQ    $0x00000020, SI
-	CMPQ    SI, DI
+	VMOVDQU Y0, (R8)
+	ADDQ    $0x00000020, R8
+	CMPQ    R8, R9
 	JLT     store
-	MOVQ    DI, SI
-	DECQ    DX
+	MOVQ    R9, R8
+	DECQ    SI
 	JNZ     loop
-	DECQ    R8
+	MOVQ    R10, count+40(FP)
+	DECQ    R10
 	JGE     last
-	XORQ    R8, R8
+	XORQ    R10, R10
 
 last:
-	VMOVD        R8, X0
+	VMOVD        R10, X0
 	VPBROADCASTD X0, Y0
-	VMOVDQU      Y0, (SI)
+	VMOVDQU      Y0, (R8)
 	VZEROUPPER
 	RET
 

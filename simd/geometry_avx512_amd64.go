@@ -4,11 +4,13 @@
 
 package simd
 
-// fillCentersAVX512 writes, for n rings, how many before it are not empty from offsets[i] - offsets[0]
-// to offsets[i+1] - offsets[0], and one such number to the eight behind; n > 0.
+// fillCentersAVX512 lists those of n > 0 vertices, from first on, whose rings are not empty, and writes
+// the place in this list to the centers from offsets[i] - offsets[0] to offsets[i+1]
+// - offsets[0], and some place to the eight behind. One number behind the list may
+// be written.
 //
 //go:noescape
-func fillCentersAVX512(centers *int32, offsets *int64, n int)
+func fillCentersAVX512(vertices *int32, centers *int32, offsets *int64, first int, n int) (count int)
 
 // positionColumnsAVX512 transposes the positions of n vertices, a multiple of the lanes.
 //

@@ -101,16 +101,22 @@ func TestCentersOfEveryDegree(t *testing.T) {
 			for rings := 1; rings < 20; rings++ {
 				offsets := []int64{7}
 				want, place := []int32(nil), int32(0)
+				var used []int32
 				for i := range rings {
 					degree := random.IntN(most + 1)
 					offsets = append(offsets, offsets[i]+int64(degree))
 					want = append(want, slices.Repeat([]int32{place}, degree)...)
 					if degree > 0 {
+						used = append(used, int32(100+i))
 						place++
 					}
 				}
 				got := slices.Repeat([]int32{-1}, len(want)+Padding+2)
-				k.Centers(got[1:], offsets)
+				vertices := slices.Repeat([]int32{-1}, rings+2)
+				count := k.Centers(vertices[1:], got[1:], offsets, 100)
+				if !slices.Equal(vertices[1:][:count], used) || vertices[0] != -1 || vertices[rings+1] != -1 {
+					t.Fatalf("%d rings of up to %d: vertices %d, not %d", rings, most, vertices, used)
+				}
 				if !slices.Equal(got[1:][:len(want)], want) || got[0] != -1 || got[len(got)-1] != -1 {
 					t.Fatalf("%d rings of up to %d: %d, not %d", rings, most, got, want)
 				}
@@ -511,7 +517,7 @@ func BenchmarkGeometry(b *testing.B) {
 			name string
 			run  func()
 		}{
-			{"centers", func() { k.Centers(g.places[:n+Padding], g.offsets) }},
+			{"centers", func() { k.Centers(g.used[:vertices], g.places[:n+Padding], g.offsets, 0) }},
 			{"columns", func() { k.Columns(&g.columns, g.positions, g.frames, g.used) }},
 			{"wedges", func() { k.Wedges(rows, g.positions, g.wedges, g.places, &g.columns) }},
 			{"relTan-root", func() { k.RelTan(rows, n+Padding, g.positions, g.neighbors, g.places, &g.columns, powers[:1]) }},
@@ -543,14 +549,9 @@ type geometryCase struct {
 
 // place sets what the kernels need to know of the centres.
 func (g *geometryCase) place(k Geometry) {
-	g.used = make([]int32, 0, len(g.offsets)+Padding)
-	for p, end := range g.offsets[1:] {
-		if end > g.offsets[p] {
-			g.used = append(g.used, int32(p))
-		}
-	}
+	g.used = make([]int32, len(g.offsets)+Padding)
 	g.places = make([]int32, len(g.centers)+Padding)
-	k.Centers(g.places, g.offsets)
+	g.used = g.used[:k.Centers(g.used, g.places, g.offsets, 0)]
 	g.places = g.places[:len(g.centers)]
 	k.Columns(&g.columns, g.positions, g.frames, g.used)
 }

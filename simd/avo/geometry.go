@@ -357,10 +357,12 @@ func (d *doubles) prefetchFrames(frames reg.Register) {
 }
 
 func (d *doubles) fillCenters() {
-	d.function("fillCenters", "(centers *int32, offsets *int64, n int)",
-		"writes, for n rings, how many before it are not empty from offsets[i] - offsets[0]",
-		"to offsets[i+1] - offsets[0], and one such number to the eight behind; n > 0.")
-	centers, offsets, n := argument("centers"), argument("offsets"), argument("n")
+	d.function("fillCenters", "(vertices, centers *int32, offsets *int64, first, n int) (count int)",
+		"lists those of n > 0 vertices, from first on, whose rings are not empty, and writes",
+		"the place in this list to the centers from offsets[i] - offsets[0] to offsets[i+1]",
+		"- offsets[0], and some place to the eight behind. One number behind the list may",
+		"be written.")
+	vertices, centers, offsets, vertex, n := argument("vertices"), argument("centers"), argument("offsets"), argument("first"), argument("n")
 	begin, to, end, place, filled := GP64(), GP64(), GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: offsets}, begin)
 	MOVQ(centers, to)
@@ -370,6 +372,8 @@ func (d *doubles) fillCenters() {
 	eight := YMM()
 	VMOVD(place.As32(), eight.AsX())
 	VPBROADCASTD(eight.AsX(), eight)
+	MOVL(vertex.As32(), Mem{Base: vertices, Index: place, Scale: 4})
+	INCQ(vertex)
 	ADDQ(U32(8), offsets)
 	MOVQ(Mem{Base: offsets}, end)
 	SUBQ(begin, end)
@@ -386,7 +390,8 @@ func (d *doubles) fillCenters() {
 	MOVQ(end, to)
 	DECQ(n)
 	JNZ(LabelRef("loop"))
-	DECQ(place) // the last that is not empty
+	Store(place, ReturnIndex(0))
+	DECQ(place)
 	JGE(LabelRef("last"))
 	XORQ(place, place)
 	Label("last")
