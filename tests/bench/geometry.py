@@ -92,7 +92,11 @@ def main(sizes: list[int]) -> None:
         for threads in (1, 2):
             ours = library_times(positions, faces, threads)
             cells = [f"{1e9 * ours[k] / edges:8.1f} ({peer[k] / ours[k]:4.1f})" for k in ours]
-            print(f"{len(positions):>10} {threads:>8} " + " ".join(f"{c:>16}" for c in cells), f"{1e3 * ours['both']:9.2f}", flush=True)
+            print(
+                f"{len(positions):>10} {threads:>8} " + " ".join(f"{c:>16}" for c in cells),
+                f"{1e3 * ours['both']:9.2f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
