@@ -462,6 +462,9 @@ def _oriented(faces: Array, vertices: int) -> tuple[Array, int]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+_creature = functools.lru_cache(maxsize=256)(creature)  # one takes a second
+
+
 def creatures(
     n: int,
     seed: int = 0,
@@ -514,10 +517,9 @@ def creatures(
         raise InvalidArgumentError(f"n must be positive, seed not negative and test at most n: {n}, {seed} and {held}")
     parts = target == "part"
 
-    @functools.cache
     def load(i: int) -> _Arrays:
         number = int(np.random.SeedSequence([seed, i]).generate_state(1)[0])
-        made = creature(number, vertices, kinds[i % len(kinds)])
+        made = _creature(number, vertices, kinds[i % len(kinds)])
         return _Arrays(made.vertices, made.faces, made.labels if parts else i % len(kinds))
 
     return Dataset(
