@@ -1,6 +1,7 @@
 package core
 
 import (
+	"os"
 	"testing"
 
 	"libeman/simd"
@@ -17,11 +18,25 @@ func testKernels[T simd.Float]() simd.Kernels[T] {
 	return simd.Generic[T]{}
 }
 
-// eachSet runs a test with the kernels of every instruction set that runs here.
+// forced is the set that the environment says must have been chosen: on a
+// processor without a faster one, or in a build with the tag emantest.
+func forced() string { return os.Getenv("EMAN_TEST_ISA") }
+
+func TestKernelsAreTheForcedOnes(t *testing.T) {
+	if got, want := simd.Best().Name(), forced(); want != "" && got != want {
+		t.Fatalf("%s is in use, not %s", got, want)
+	}
+}
+
+// eachSet runs a test with the kernels of every instruction set that runs here,
+// or with the forced one.
 func eachSet(t *testing.T, test func(t *testing.T)) {
 	best := kernels32
 	defer func() { kernels32 = best }()
 	for _, k := range simd.Available() {
+		if forced() != "" && k.Name() != forced() {
+			continue
+		}
 		kernels32 = k
 		t.Run(k.Name(), test)
 	}

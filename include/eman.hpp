@@ -127,6 +127,21 @@ class input {
   eman_view view_;
 };
 
+namespace detail {
+
+/// A text from a function of the C interface, which first says how long it is.
+template <class Function>
+std::string text(Function &&function) {
+  std::int64_t length = 0;
+  const eman_status status = function(nullptr, 0, &length);
+  if (status != EMAN_E_BUFFER_TOO_SMALL) check(status == EMAN_OK ? EMAN_E_INTERNAL : status);
+  std::string result(static_cast<std::size_t>(length), '\0');
+  check(function(result.data(), length + 1, &length));
+  return result;
+}
+
+}  // namespace detail
+
 /// Watches a long call. progress gets the fraction done and returns false to
 /// stop; what it throws ends the call and is thrown on. *cancel may be set by
 /// another thread. A stopped call throws error with EMAN_E_CANCELLED.
@@ -395,12 +410,9 @@ class model {
 
   /// The complete description, JSON.
   std::string spec() const {
-    std::int64_t length = 0;
-    if (eman_model_spec(get(), nullptr, 0, &length) != EMAN_E_BUFFER_TOO_SMALL)
-      throw error(EMAN_E_INTERNAL, eman_last_error());
-    std::string text(static_cast<std::size_t>(length), '\0');
-    detail::check(eman_model_spec(get(), text.data(), length + 1, &length));
-    return text;
+    return detail::text([this](char *text, std::int64_t capacity, std::int64_t *length) {
+      return eman_model_spec(get(), text, capacity, length);
+    });
   }
 
   /// About how many bytes a prediction on a mesh of this size takes.
@@ -440,9 +452,19 @@ class model {
     call.finish(eman_model_logits(get(), m.get(), call.get(), &view));
   }
 
+  /// How well it labels a mesh whose labels are known; -1 where they are not.
+  eman_evaluation evaluate(const mesh &m, const input &labels, const control &watch = {}) const {
+    detail::watched_call call(watch);
+    eman_evaluation result{};
+    result.struct_size = sizeof result;
+    call.finish(eman_model_evaluate(get(), m.get(), labels.get(), call.get(), &result, nullptr));
+    return result;
+  }
+
   eman_model *get() const noexcept { return handle_.get(); }
 
  private:
+  friend class trainer;
   explicit model(eman_model *raw) : handle_(raw) {}
 
   detail::handle<eman_model, eman_model_free> handle_;
@@ -454,6 +476,97 @@ inline std::vector<double> random_rotation(std::uint64_t seed) {
   detail::check(eman_random_rotation(seed, r.data()));
   return r;
 }
+
+/// A training: see eman_trainer. One thread at a time.
+class trainer {
+ public:
+  /// Trains a copy of a model; description is JSON (eman_trainer_create).
+  trainer(const context &c, const model &m, const std::string &description = "{}") {
+    eman_trainer *raw = nullptr;
+    detail::check(eman_trainer_create(c.get(), m.get(), description.c_str(), &raw));
+    handle_.reset(raw);
+  }
+
+  /// Reads a training that save wrote; the same meshes must be added again.
+  static trainer load(const context &c, const std::string &path) {
+    eman_trainer *raw = nullptr;
+    detail::check(eman_trainer_load(c.get(), path.c_str(), &raw));
+    return trainer(raw);
+  }
+
+  /// A mesh to learn from, with a label for each vertex, or one for the mesh;
+  /// -1 where it is unknown. The name tells it in errors.
+  void add(const mesh &m, const input &labels, const std::string &name = "") {
+    detail::check(eman_trainer_add_mesh(get(), m.get(), labels.get(), name.c_str(), 0));
+  }
+  /// A mesh to validate with after every epoch.
+  void add_validation(const mesh &m, const input &labels, const std::string &name = "") {
+    detail::check(eman_trainer_add_mesh(get(), m.get(), labels.get(), name.c_str(), 1));
+  }
+
+  /// Trains until the end. step is called after every step and returns false to
+  /// stop; what it throws ends the run and is thrown on. The training can then
+  /// go on.
+  void run(const std::function<bool(const eman_step_info &)> &step = {}, const control &watch = {}) {
+    detail::watched_call call(watch);
+    steps s{step, {}};
+    const eman_status status = eman_trainer_run(get(), call.get(), step ? &steps::trampoline : nullptr, &s);
+    if (s.thrown) std::rethrow_exception(s.thrown);
+    call.finish(status);
+  }
+
+  /// One step.
+  eman_step_info step(const control &watch = {}) {
+    detail::watched_call call(watch);
+    eman_step_info info{};
+    info.struct_size = sizeof info;
+    call.finish(eman_trainer_step(get(), call.get(), &info));
+    return info;
+  }
+
+  /// How far it is, JSON (eman_trainer_state).
+  std::string state() const {
+    return detail::text([this](char *text, std::int64_t capacity, std::int64_t *length) {
+      return eman_trainer_state(get(), text, capacity, length);
+    });
+  }
+
+  /// The network of the best validation, or as it is now without one.
+  model best() const { return copy(1); }
+  /// The network as it is now.
+  model current() const { return copy(0); }
+
+  /// Writes the state; at every moment the file is the old or the new one.
+  void save(const std::string &path) const { detail::check(eman_trainer_save(get(), path.c_str())); }
+
+  eman_trainer *get() const noexcept { return handle_.get(); }
+
+ private:
+  explicit trainer(eman_trainer *raw) : handle_(raw) {}
+
+  struct steps {
+    const std::function<bool(const eman_step_info &)> &function;
+    std::exception_ptr thrown;
+
+    static std::int32_t trampoline(void *user, const eman_step_info *info) noexcept {
+      auto *self = static_cast<steps *>(user);
+      try {
+        return self->function(*info) ? 0 : 1;
+      } catch (...) {
+        self->thrown = std::current_exception();
+        return 1;
+      }
+    }
+  };
+
+  model copy(std::int32_t best) const {
+    eman_model *raw = nullptr;
+    detail::check(eman_trainer_model(get(), best, &raw));
+    return model(raw);
+  }
+
+  detail::handle<eman_trainer, eman_trainer_free> handle_;
+};
 
 }  // namespace eman
 

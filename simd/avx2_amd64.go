@@ -330,8 +330,7 @@ func aggregateB1AVX2(m *float32, step int, rowStep int, setStep int, z *float32,
 func dotB1AVX2(u *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int, dots *float32)
 
 // sumLanesAVX2 computes to[e] = Σ of the lanes of dots[e] for n edges, in whole registers: it
-// reads and writes up to a multiple of 8. Lane i is paired with the one half a
-// register on, then a quarter, …
+// reads and writes up to a multiple of 8.
 //
 //go:noescape
 func sumLanesAVX2(to *float32, dots *float32, n int)

@@ -875,7 +875,7 @@ loop:
 	VANDPS       Y3, Y4, Y6
 	VANDPS       Y3, Y5, Y7
 	VMINPS       Y6, Y7, Y8
-	VMAXPS       Y6, Y7, Y6
+	VMAXPS       Y7, Y6, Y6
 	VBROADCASTSS number00000001<>+0(SB), Y7
 	VMAXPS       Y6, Y7, Y7
 	VDIVPS       Y7, Y8, Y8

@@ -551,8 +551,7 @@ func aggregateB2AVX512(m *float32, step int, rowStep int, setStep int, z *float3
 func dotB2AVX512(u *float32, step int, rowStep int, setStep int, z *float32, coefficients *float32, offsets *int64, base int64, vertices int, dots *float32)
 
 // sumLanesAVX512 computes to[e] = Σ of the lanes of dots[e] for n edges, in whole registers: it
-// reads and writes up to a multiple of 16. Lane i is paired with the one half a
-// register on, then a quarter, …
+// reads and writes up to a multiple of 16.
 //
 //go:noescape
 func sumLanesAVX512(to *float32, dots *float32, n int)

@@ -1386,7 +1386,7 @@ loop:
 	VANDPS       Z3, Z4, Z6
 	VANDPS       Z3, Z5, Z7
 	VMINPS       Z6, Z7, Z8
-	VMAXPS       Z6, Z7, Z6
+	VMAXPS       Z7, Z6, Z6
 	VBROADCASTSS number00000001<>+0(SB), Z7
 	VMAXPS       Z6, Z7, Z7
 	VDIVPS       Z7, Z8, Z8

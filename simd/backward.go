@@ -199,7 +199,9 @@ func (v *vectorBackward) spread(r *edgeRun, records, m Rows[float32], a []float3
 	_, _ = m.Row(c.vertex+c.vertices()-1, plan.Size(r.heads, sets)), records.Row(n-1, (2*plan.In+1)*plan.Channels)
 	const edgeRows = (2*MaxOrder + 1) * Lanes
 	for channel := 0; channel < plan.Channels; channel += Lanes {
-		clear(r.z[:n*edgeRows])
+		for e := range n {
+			clear(r.z[e*edgeRows:][:(2*plan.In+1)*Lanes])
+		}
 		for h := range r.heads {
 			alpha := r.headCoefficients(a, h, r.heads)
 			for set := 0; set < sets; set += r.sets {

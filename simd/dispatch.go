@@ -2,6 +2,7 @@ package simd
 
 //go:generate go run -C avo . -isa avx512 -o ../avx512_amd64.s -s ../avx512_amd64.go -t ../avx512_table_amd64.go
 //go:generate go run -C avo . -isa avx2 -o ../avx2_amd64.s -s ../avx2_amd64.go -t ../avx2_table_amd64.go
+//go:generate go run -C avo . -isa neon -o ../neon_arm64.s -s ../neon_arm64.go -t ../neon_table_arm64.go
 
 import (
 	"errors"

@@ -7,8 +7,8 @@
 // tests: what another implementation computes is what Generic computes, up to
 // the order of additions.
 //
-// [Best] is the fastest kernels that run on this processor: AVX-512, or AVX2
-// with FMA, in assembly that the program in the folder avo writes. The loops
+// [Best] is the fastest kernels that run on this processor: AVX-512, AVX2 with
+// FMA, or NEON, in assembly that the program in the folder avo writes. The loops
 // around it are in Go: products go by tiles whose sums stay in registers
 // (vector.go), the head by tiles of scores that are scanned and forgotten
 // (head.go), edges by chunks whose features are transported once and then meet

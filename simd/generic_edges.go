@@ -186,6 +186,9 @@ func softmax[T Float](ring []T, own *T, h, heads int, scale float64) {
 		total.add(float64(*own))
 	}
 	total.finish()
+	if math.IsInf(total.greatest, 1) {
+		total.log = math.NaN()
+	}
 	for j := h; j < len(ring); j += heads {
 		ring[j] = T(scale * math.Exp(total.logProbability(float64(ring[j]))))
 	}

@@ -78,7 +78,8 @@ type Kernels[T Float] interface {
 	// Softmax replaces each ring's logits [edges, heads], head by head, by
 	// exp(l) / Σ exp(l) (§6); with scaled it multiplies by the number of
 	// terms, the paper's N_p. self [vertices, heads] holds one more term of
-	// each ring, the vertex itself (app. D.4), or is nil.
+	// each ring, the vertex itself (app. D.4), or is nil. A ring with a NaN or
+	// +∞ is NaN throughout.
 	Softmax(logits, self []T, offsets []int64, heads int, scaled bool)
 
 	// EdgeAggregate computes, for every vertex p of the rings and head h,

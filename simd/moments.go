@@ -64,7 +64,7 @@ type Group struct {
 //
 // A direction that does not exist has e^{ikθ} = 0 for k ≥ 1: on such an edge
 // the moments of frequency 0 remain, z_0 and e^{ing} z_n from order n to
-// itself.
+// itself. Of a feature that is not finite the others may be NaN in place of 0.
 type Moments struct {
 	In, Out  int // the highest order of f_q and of the result
 	Channels int // of a row: a multiple of Lanes

@@ -15,7 +15,7 @@ type vector struct {
 	Generic[float32] // what has no assembly
 
 	name  string
-	lanes int // of a register
+	lanes int // of a register, for NEON of two side by side
 	sets  int // that a pass over edges treats at once
 
 	products             []productTile // the tallest first

@@ -185,8 +185,7 @@ func checkProducts(t *testing.T, kernels Kernels32, random *rand.Rand, rows, k, 
 		of := bound(func(_, j int) float64 { return float64(bias.Row(0, b.N)[j]) })
 		got.check(t, name(fmt.Sprint("dense ", f)), want, func(i, j int) float64 { return of(i, j) + 4*epsilon*math.Abs(want.Row(i, b.N)[j]) })
 	}
-	same := func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }
-	if !slices.EqualFunc(a.whole, kept.whole, same) {
+	if !sameBits(a.whole, kept.whole) {
 		t.Fatal(name("product") + ": the left operand was written")
 	}
 }

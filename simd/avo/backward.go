@@ -20,7 +20,7 @@ func (s isa) backward() {
 	s.scale()
 	s.mask()
 	s.adam()
-	for order := 1; order <= s.circleOrders(); order++ {
+	for order := 1; order <= s.orders; order++ {
 		s.circleGradient(order, "regularGradient", []string{
 			"replaces gradient by Bᵀ·([B·x > 0] B·g) for 16 channels of a vertex, see regular;",
 			"x and gradient have rows rowStep bytes apart. bound and scale are not used.",
@@ -316,13 +316,13 @@ func (c *circleGradient) polynomial() (func(f, g reg.VecVirtual), func([]reg.Vec
 		VMULPS(inverse, f, f)
 		VMULPS(f, f, v)
 		// P - u P' over U/2: c0 - v (c1 + 3 c2 v)
-		VBROADCASTSS(constant(math.Float32bits(3*0.8203125)), sum)
-		VFMADD213PS(c.constant(-1.640625), v, sum)
-		VFMADD213PS(c.constant(0.1171875), v, sum)
+		VBROADCASTSS(constant(math.Float32bits(-3*c2)), sum)
+		VFMADD213PS(c.constant(-c1), v, sum)
+		VFMADD213PS(c.constant(c0), v, sum)
 		VFMADD231PS(sum, g, ofSize)
 		// P' = 1/2 + t (c1 + 2 c2 v)
-		VBROADCASTSS(constant(math.Float32bits(-2*0.8203125)), sum)
-		VFMADD213PS(c.constant(1.640625), v, sum)
+		VBROADCASTSS(constant(math.Float32bits(2*c2)), sum)
+		VFMADD213PS(c.constant(c1), v, sum)
 		VFMADD213PS(c.constant(0.5), f, sum)
 		VMULPS(sum, g, g)
 	}

@@ -10,7 +10,7 @@ import (
 
 // circles writes the non-linearities on the samples of a channel's function.
 func (s isa) circles() {
-	for order := 1; order <= s.circleOrders(); order++ {
+	for order := 1; order <= s.orders; order++ {
 		s.circle(order, "regular", []string{
 			"replaces x by Bᵀ·max(B·x, 0) for 16 channels of a vertex:",
 			fmt.Sprintf("%d components, rowStep bytes apart, and the samples B of Circle.Basis,", 2*order+1),
@@ -23,14 +23,8 @@ func (s isa) circles() {
 	}
 }
 
-// circleOrders is the highest order whose components and their transforms fit
-// the registers.
-func (s isa) circleOrders() int {
-	if s.wide() {
-		return 4
-	}
-	return 2
-}
+// The polynomial of Poly, see Circle.
+const c0, c1, c2 = 0.1171875, 1.640625, -0.8203125
 
 type circle struct {
 	isa
@@ -127,11 +121,11 @@ func (c *circle) polynomial() func(reg.VecVirtual) {
 	}
 	return func(f reg.VecVirtual) {
 		// s P(f)/√N = (f + U s/√N (c0 + c1 v + c2 v²))/2
-		v, sum := c.vector(), c.constant(-0.8203125)
+		v, sum := c.vector(), c.constant(c2)
 		VMULPS(inverse, f, v)
 		VMULPS(v, v, v)
-		VFMADD213PS(c.constant(1.640625), v, sum)
-		VFMADD213PS(c.constant(0.1171875), v, sum)
+		VFMADD213PS(c.constant(c1), v, sum)
+		VFMADD213PS(c.constant(c0), v, sum)
 		VMULPS(half, sum, sum)
 		VFMADD132PS(c.constant(0.5), sum, f)
 	}

@@ -14,7 +14,7 @@ import (
 // form alone. For m = 0, P is a group of one row and Q one of two.
 var passes = []string{"PQQ", "LBM", "LMM", "PQ", "LB", "LM", "P", "Q", "L", "M", "B"}
 
-// edgeKernels writes the kernels over the edges of rings, see edges_amd64.go:
+// edgeKernels writes the kernels over the edges of rings, see edges.go:
 // phases, weigh, rotate, the passes for each combination of groups, and the
 // sum of the lanes of the dots.
 func (s isa) edgeKernels() {
@@ -457,8 +457,7 @@ func (s sums) subtract(set int, a, b reg.VecVirtual) { VFNMADD231PS(a, b, s[set]
 func (s isa) sumLanes() {
 	s.function("sumLanes", "(to, dots *float32, n int)",
 		"computes to[e] = Σ of the lanes of dots[e] for n edges, in whole registers: it",
-		fmt.Sprintf("reads and writes up to a multiple of %d. Lane i is paired with the one half a", s.lanes()),
-		"register on, then a quarter, …")
+		fmt.Sprintf("reads and writes up to a multiple of %d.", s.lanes()))
 	to, dots, n := argument("to"), argument("dots"), argument("n")
 	Label("edges")
 	v := s.vectors(s.lanes())

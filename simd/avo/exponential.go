@@ -15,8 +15,19 @@ type exponential struct {
 	log2e, ln2High, ln2Low reg.VecVirtual
 }
 
+// ln 2 in two parts, of which the higher has few bits; the bounds beyond which
+// e^x is ∞, 0, or 0 beside 1; and the bias of an exponent.
+const (
+	ln2High         = 0.693145751953125
+	ln2Low          = 1.428606765330187e-06
+	highestExponent = 89
+	lowestExponent  = -104.5
+	lowestBeside1   = -80
+	bias            = 127
+)
+
 func (s isa) exponential() exponential {
-	return exponential{s, s.constant(math.Log2E), s.constant(0.693145751953125), s.constant(1.428606765330187e-06)}
+	return exponential{s, s.constant(math.Log2E), s.constant(ln2High), s.constant(ln2Low)}
 }
 
 // polynomial is (e^r - 1 - r)/r² for |r| ≤ ln2/2, highest power first: the
@@ -48,8 +59,8 @@ func (e exponential) reduced(x reg.VecVirtual) (n, sum reg.VecVirtual) {
 // of replaces x by e^x = 2^n e^r. NaN stays NaN, infinities and results that
 // are denormal are right.
 func (e exponential) of(x reg.VecVirtual) {
-	VMINPS(x, e.constant(89), x)
-	VMAXPS(x, e.constant(-104.5), x)
+	VMINPS(x, e.constant(highestExponent), x)
+	VMAXPS(x, e.constant(lowestExponent), x)
 	n, sum := e.reduced(x)
 	VADDPS(e.constant(1), sum, sum)
 	if e.wide() {
@@ -71,7 +82,7 @@ func (e exponential) of(x reg.VecVirtual) {
 
 func (e exponential) exponentBias() reg.VecVirtual {
 	v := e.vector()
-	VPBROADCASTD(constant(127), v)
+	VPBROADCASTD(constant(bias), v)
 	return v
 }
 
@@ -238,7 +249,7 @@ func (s isa) gate() {
 	VANDPS(magnitude, y, least)
 	swap := s.vector()
 	VMINPS(most, least, swap)
-	VMAXPS(most, least, most)
+	VMAXPS(least, most, most) // of |re| or |im| NaN, one of the two is
 	// most is 0 only where both are: then 0/tiny = 0.
 	divisor := s.constant(math.SmallestNonzeroFloat32)
 	VMAXPS(most, divisor, divisor)
@@ -280,7 +291,7 @@ func (s isa) expm1() {
 	// max(x, 0) + expm1(min(x, 0)), of which one is 0. e^-80 is 0 beside 1.
 	VMAXPS(v, zero, positive)
 	VMINPS(v, zero, v)
-	VMAXPS(v, s.constant(-80), v)
+	VMAXPS(v, s.constant(lowestBeside1), v)
 	power, sum := exp.reduced(v)
 	VCVTPS2DQ(power, power)
 	VPADDD(exp.exponentBias(), power, power)

@@ -16,11 +16,14 @@ type isa struct {
 	rows   int    // of the large tile of a product
 	strips int    // of the large tile: strips side by side
 	sets   int    // radial sets that an edge kernel treats at once
+	orders int    // the highest whose components and their transforms fit the registers
 }
 
 var (
-	avx512 = isa{name: "AVX512", bytes: 64, rows: 12, strips: 2, sets: 2}
-	avx2   = isa{name: "AVX2", bytes: 32, rows: 6, strips: 1, sets: 1}
+	avx512 = isa{name: "AVX512", bytes: 64, rows: 12, strips: 2, sets: 2, orders: 4}
+	avx2   = isa{name: "AVX2", bytes: 32, rows: 6, strips: 1, sets: 1, orders: 2}
+	// The registers of neon are pairs: see there.
+	neonPairs = isa{name: "NEON", bytes: 32, rows: 6, strips: 1, sets: 1, orders: 4}
 )
 
 func (s isa) wide() bool { return s.bytes == 64 }

@@ -1,9 +1,10 @@
-// Command avo writes the amd64 assembly of package simd, one file for each
+// Command avo writes the assembly of package simd, one file for each
 // instruction set. It is a module of its own, so that the library does not
 // depend on the generator; `go generate ./simd` runs it.
 //
 // Every kernel is written once, for a width: AVX-512 has 32 registers of 16
-// numbers, AVX2 with FMA 16 of 8. A strip of a panel, or the Lanes = 16
+// numbers, AVX2 with FMA 16 of 8, and NEON, whose bodies are its own, 32 of 4
+// that are taken as pairs. A strip of a panel, or the Lanes = 16
 // channels of a row, is one of the former or two of the latter.
 package main
 
@@ -25,33 +26,48 @@ const (
 	arrayBytes = 4 * edges
 	edgeBytes  = 9 * rowBytes
 	rowBytes   = 64
+	rowLanes   = rowBytes / 4
 	// coefficientBytes is what lies between the coefficients of two sets: 1,
 	// and cosine and sine for each order up to MaxOrder.
 	coefficientBytes = 9 * arrayBytes
 )
 
 func main() {
-	name := flag.String("isa", "avx512", "instruction set: avx2 or avx512")
+	name := flag.String("isa", "avx512", "instruction set: avx2, avx512 or neon")
 	out := flag.String("o", "", "assembly file")
 	stubs := flag.String("s", "", "file of the Go declarations")
 	table := flag.String("t", "", "file of the table of the functions")
+	family := flag.String("kernels", "networks", "kernels to write: networks or geometry")
 	flag.Parse()
-	set := map[string]isa{"avx2": avx2, "avx512": avx512}[*name]
+	set := map[string]isa{"avx2": avx2, "avx512": avx512, "neon": neonPairs}[*name]
+	assembly := *out
+	if *name == "neon" {
+		build.ConstraintExpr("arm64")
+		assembly = os.DevNull // of amd64: only the declarations are wanted
+	} else {
+		build.ConstraintExpr("amd64")
+	}
+	if *family == "geometry" {
+		set.geometry()
+	} else {
+		set.products()
+		set.elementwise()
+		set.exponentials()
+		set.circles()
+		set.edgeKernels()
+		set.backward()
+		set.writeTable(*table)
+	}
 
-	build.ConstraintExpr("amd64")
-	set.products()
-	set.elementwise()
-	set.exponentials()
-	set.circles()
-	set.edgeKernels()
-	set.backward()
-
-	flag.Set("out", *out)
+	flag.Set("out", assembly)
 	flag.Set("stubs", *stubs)
 	flag.Set("pkg", "simd")
-	set.writeTable(*table)
 	build.Generate()
-	set.checkRegisters(*out)
+	if *name == "neon" {
+		set.writeNEON(*out, *stubs)
+	} else {
+		set.checkRegisters(*out)
+	}
 }
 
 // checkRegisters stops where a kernel needs more than the 16 registers that

@@ -23,8 +23,8 @@ func (s isa) writeTable(path string) {
 	for _, function := range []string{"add", "rectify", "shift", "expm1", "rowMax", "sumExp", "softmax", "shortSoftmaxes", "gate", "phases", "weigh", "sumLanes"} {
 		f("%s: %s%s,\n", function, function, s.name)
 	}
-	f("regular: []circleFunction{nil%s},\n", s.byOrder("regular", 1, s.circleOrders()))
-	f("polynomials: []circleFunction{nil%s},\n", s.byOrder("poly", 1, s.circleOrders()))
+	f("regular: []circleFunction{nil%s},\n", s.byOrder("regular", 1, s.orders))
+	f("polynomials: []circleFunction{nil%s},\n", s.byOrder("poly", 1, s.orders))
 	f("rotate: []rotateFunction{%s},\n", strings.TrimPrefix(s.byOrder("rotate", 0, 4), ", "))
 	f("passes: []pass{\n")
 	for _, forms := range passes {
@@ -55,8 +55,8 @@ func (s isa) backwardTable(f func(format string, arguments ...any)) {
 	for _, function := range []string{"exponentiate", "scale", "mask", "adam"} {
 		f("%s: %s%s,\n", function, function, s.name)
 	}
-	f("regularGradients: []circleGradientFunction{nil%s},\n", s.byOrder("regularGradient", 1, s.circleOrders()))
-	f("polynomialGradients: []circleGradientFunction{nil%s},\n", s.byOrder("polyGradient", 1, s.circleOrders()))
+	f("regularGradients: []circleGradientFunction{nil%s},\n", s.byOrder("regularGradient", 1, s.orders))
+	f("polynomialGradients: []circleGradientFunction{nil%s},\n", s.byOrder("polyGradient", 1, s.orders))
 	f("unrotate: []unrotateFunction{%s},\n", strings.TrimPrefix(s.byOrder("unrotate", 0, 4), ", "))
 	f("addUnrotated: []unrotateFunction{%s},\n", strings.TrimPrefix(s.byOrder("addUnrotated", 0, 4), ", "))
 }

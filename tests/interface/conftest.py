@@ -7,14 +7,13 @@ import pytest
 
 from header import ROOT
 
-BUILD = ROOT / "build"
+LIBRARY = Path(os.environ.get("EMAN_LIBRARY", ROOT / "build" / "libeman.so"))
 
 
 @pytest.fixture(scope="session")
 def library() -> Path:
-    path = BUILD / "libeman.so"
-    assert path.exists(), "build the library first: make"
-    return path
+    assert LIBRARY.exists(), "build the library first: make"
+    return LIBRARY
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +32,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, library: Path):
         command = [compiler or default, "-O1", "-g", "-pedantic", "-Wall", "-Wextra", "-Werror", *options]
         command += [f"-I{ROOT / 'include'}", str(path), "-o", str(output), "-pthread", "-lm", *libraries]
         if link:
-            command += [f"-L{BUILD}", "-leman", f"-Wl,-rpath,{BUILD}"]
+            command += [f"-L{library.parent}", "-leman", f"-Wl,-rpath,{library.parent}"]
         subprocess.run(command, check=True)
         return output
 

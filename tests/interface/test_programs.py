@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
@@ -49,7 +50,14 @@ def test_predict_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
     assert "900 labels, 0 different after a similarity, stopped by an exception: true" in output
 
 
-@pytest.mark.parametrize("source", ["hostile.c", "models.c"])
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+def test_train_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
+    program = compiled("train.cpp", f"-std={standard}", "-Wconversion", "-Wshadow")
+    output = run(program, str(tmp_path))
+    assert "on an unseen sheet, the same bits after a resumption: true, stopped by an exception: true" in output
+
+
+@pytest.mark.parametrize("source", ["hostile.c", "models.c", "trainers.c"])
 def test_hostile_input(compiled, source: str) -> None:
     assert run(compiled(source)).endswith("0 failures\n")
 
@@ -72,13 +80,14 @@ def test_float_environment_at_load(compiled, library: Path) -> None:
     assert len(set(bits.values())) == 1 and bits["nearest"].count("\n") == 24
 
 
-@pytest.mark.parametrize("processor", ["qemu64", "Haswell"])
-def test_the_library_on_older_processors(compiled, processor: str) -> None:
+@pytest.mark.parametrize(("processor", "kernels"), [("qemu64", "generic"), ("Haswell", "avx2")])
+def test_the_library_on_older_processors(compiled, processor: str, kernels: str) -> None:
     emulator = shutil.which("qemu-x86_64")
     if emulator is None or platform.machine() != "x86_64":
         pytest.skip("qemu-user is not installed, or this is no x86-64")
     program = compiled("models.c")
-    result = subprocess.run([emulator, "-cpu", processor, program], capture_output=True, text=True, timeout=300)
+    command, environment = [emulator, "-cpu", processor, program], {**os.environ, "EMAN_TEST_ISA": kernels}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0 and result.stdout.endswith("0 failures\n"), result.stdout + result.stderr
 
 

@@ -339,8 +339,18 @@ static void limits(void) {
   eman_model_free(model);
 }
 
+/* Where EMAN_TEST_ISA names the kernels that must have been chosen, they are. */
+static void expected_kernels(void) {
+  char information[1024] = "";
+  int64_t length;
+  const char *const name = getenv("EMAN_TEST_ISA");
+  require("build information", eman_build_info(information, sizeof information, &length) == EMAN_OK);
+  require("the expected kernels", name == NULL || strstr(information, name) != NULL);
+}
+
 int main(void) {
   require("context", eman_context_create(NULL, &context) == EMAN_OK);
+  expected_kernels();
   make_mesh();
   for (size_t i = 0; i < sizeof descriptions / sizeof *descriptions; i++) agree(descriptions[i]);
   files();
