@@ -105,13 +105,16 @@ def equivariance_gaps(model: Model, mesh: Mesh, of: Sequence[str] = TRANSFORMS, 
     dict of str to float
         For each transformation its gap.
     """
-    before = model.logits(mesh).astype(np.float64)
+    before = np.atleast_2d(model.logits(mesh))
     gaps = {}
     for transform in of:
         with _transformed(mesh, transform, seed) as (changed, order):
-            after = model.logits(changed)
-        expected = before[order] if model.task == "segmentation" else before
-        gaps[transform] = float(np.mean(np.square(expected - after))) if before.size else 0.0
+            after = np.atleast_2d(model.logits(changed))
+        total = 0.0
+        for rows in np.array_split(np.arange(len(before)), len(before) // 1024 + 1):  # no third array of that size
+            expected = before[order[rows]] if model.task == "segmentation" else before
+            total += float(np.square(np.subtract(expected, after[rows], dtype=np.float64)).sum())
+        gaps[transform] = total / max(before.size, 1)
     return gaps
 
 
