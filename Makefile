@@ -112,7 +112,7 @@ OLDER   := $(if $(filter x86_64,$(shell uname -m)),avx2) generic
 EMULATE := command -v qemu-x86_64 >/dev/null && command -v qemu-aarch64 >/dev/null
 test-processors: tools ## Kernels and layers as on other processors
 	@mkdir -p $(BUILD)
-	@set -x; for set in $(OLDER); do EMAN_TEST_ISA=$$set go test -tags emantest -short -skip AgainstDifferences ./simd ./core; done
+	@set -x; for set in $(OLDER); do EMAN_TEST_ISA=$$set go test -tags emantest -short -skip AgainstDifferences ./simd ./geometry ./core; done
 	CGO_ENABLED=0 GOARCH=amd64 go test -c -o $(BUILD)/simd-amd64.test ./simd
 	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/simd-arm64.test ./simd
 	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/core-arm64.test ./core

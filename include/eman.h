@@ -1079,8 +1079,7 @@ EMAN_API eman_status eman_trainer_step(eman_trainer *trainer, const eman_control
  * @param trainer   the training
  * @param text      receives the NUL-terminated text; may be NULL if capacity is 0
  * @param capacity  bytes at text
- * @param length    receives the length of the text without its NUL, even when
- *                  text is too small
+ * @param length    receives the length without the NUL, even when text is too small
  * @return EMAN_E_BUFFER_TOO_SMALL if capacity ≤ the length
  * @since ABI 1
  */

@@ -51,7 +51,8 @@ NULLABLE = {
     ("eman_trainer_run", "control"),
     ("eman_trainer_step", "control"),
 }
-# Pointers that the library passes on and never follows.
+
+# Pointers that are passed on to the host, whatever they are.
 OPAQUE = {("eman_trainer_run", "user")}
 
 
@@ -135,10 +136,11 @@ def bad_pointers(library: Library, value: int | None) -> int:
             if not parameter.is_pointer:
                 continue
             tried += 1
+            if (function.name, parameter.name) in OPAQUE:
+                continue
             arguments = library.arguments(function)
             arguments[i] = value
-            pointer = function.name, parameter.name
-            if pointer in OPAQUE or (value is None and pointer in NULLABLE):
+            if value is None and (function.name, parameter.name) in NULLABLE:
                 continue
             status = getattr(library, function.name)(*arguments)
             if function.result == "void":
