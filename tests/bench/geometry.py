@@ -9,13 +9,13 @@ vectorised numpy of tests/reference takes. The machine may be shared: compare ra
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
-from typing import Callable
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.timing import fastest
 
 import eman
 from reference import vectorised
@@ -38,17 +38,6 @@ def sphere(vertices: int) -> tuple[np.ndarray, np.ndarray]:
     a, b = i * columns + j, i * columns + (j + 1) % columns
     c, d = a + columns, b + columns
     return positions, np.stack([a, c, b, b, c, d], axis=-1).reshape(-1, 3).astype(np.int32)
-
-
-def fastest(call: Callable[[], object], seconds: float = 0.4) -> float:
-    """The smallest time of a call, in seconds, over at least two runs."""
-    best, end, runs = float("inf"), time.perf_counter() + seconds, 0
-    while runs < 2 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-        runs += 1
-    return best
 
 
 def numpy_times(positions: np.ndarray, faces: np.ndarray) -> dict[str, float]:
