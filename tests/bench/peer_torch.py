@@ -1,4 +1,4 @@
-"""The authors' EMAN in PyTorch as one would write it first, edge by edge, as JSON: seconds, and how far it is from ours.
+"""The authors' EMAN in PyTorch as one would write it first, edge by edge, as JSON: seconds, and the distance to ours.
 
 usage: peer_torch.py FILE.npz SPEC.json THREADS [--step]
 
@@ -19,6 +19,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.timing import fastest
+
 from reference import kernels, layers, networks
 
 Tensor = torch.Tensor
