@@ -160,9 +160,32 @@ type number interface {
 	int32 | uint32 | int64 | float32 | float64
 }
 
+// elementsOf are the rows [begin, end) of an array without gaps; nil for other
+// layouts.
+func elementsOf[T number](a *array, begin, end int) []T {
+	var element T
+	size := int64(unsafe.Sizeof(element))
+	if begin == end || a.columnStride != size || a.rowStride != size*a.columns || int64(a.data)%size != 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(a.element(int64(begin), 0)), int64(end-begin)*a.columns)
+}
+
+// convert copies as many elements as destination has.
+func convert[From, To number](destination []To, source []From) {
+	source = source[:len(destination)]
+	for i, x := range source {
+		destination[i] = To(x)
+	}
+}
+
 // load copies the rows [begin, end) into packed destination.
 func load[From, To number](a *array, destination []To, begin, end int) {
 	columns := int(a.columns)
+	if packed := elementsOf[From](a, begin, end); packed != nil {
+		convert(destination[:columns*(end-begin)], packed)
+		return
+	}
 	for i := begin; i < end; i++ {
 		row := a.element(int64(i), 0)
 		out := destination[columns*(i-begin):][:columns]
@@ -175,6 +198,10 @@ func load[From, To number](a *array, destination []To, begin, end int) {
 // store copies packed rows into the rows [begin, end).
 func store[From, To number](a *array, source []From, begin, end int) {
 	columns := int(a.columns)
+	if packed := elementsOf[To](a, begin, end); packed != nil {
+		convert(packed, source)
+		return
+	}
 	for i := begin; i < end; i++ {
 		row := a.element(int64(i), 0)
 		in := source[columns*(i-begin):][:columns]
@@ -289,15 +316,6 @@ func writeName(field []C.char, name string) {
 	buffer := unsafe.Slice((*byte)(unsafe.Pointer(&field[0])), len(field))
 	n := copy(buffer[:len(buffer)-1], name)
 	buffer[n] = 0
-}
-
-// packed returns a packed float32 array of the caller's as a slice; false for
-// other layouts.
-func (a *array) packed(count int) ([]float32, bool) {
-	if a.dtype != C.EMAN_FLOAT32 || a.columnStride != 4 || a.rowStride != 4*a.columns || a.data%4 != 0 {
-		return nil, false
-	}
-	return unsafe.Slice((*float32)(a.element(0, 0)), count), true
 }
 
 // storeReals writes a whole real array.

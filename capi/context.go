@@ -101,8 +101,9 @@ func newEnvironment(options *C.eman_context_options) (*environment, error) {
 		return nil, err
 	}
 	resources := geometry.Resources{
-		Threads: parallel.New(int(o.threads)),
-		Memory:  memory.NewBudget(o.memoryLimit, mallocSource{}),
+		Threads:        parallel.New(int(o.threads)),
+		Memory:         memory.NewBudget(o.memoryLimit, mallocSource{}),
+		InstructionSet: kernels.Name(),
 	}
 	return &environment{
 		Resources:      resources,

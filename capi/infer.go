@@ -64,8 +64,8 @@ func (i *inference) reals(name string, out *C.eman_mutable_view, rows, columns i
 	if err != nil || rows == 0 {
 		return err
 	}
-	if inPlace {
-		if values, packed := a.packed(rows * columns); packed {
+	if inPlace && a.dtype == C.EMAN_FLOAT32 {
+		if values := elementsOf[float32](&a, 0, rows); values != nil {
 			return run(values)
 		}
 	}

@@ -244,7 +244,7 @@ func emango_trainer_add_mesh(trainer *C.eman_trainer, mesh *C.eman_mesh, labels 
 		vertices, _ := m.counts()
 		known, err := readLabels(t.environment, labels, core.RowsOf(spec, vertices))
 		if err != nil {
-			return err
+			return core.Named(text, err)
 		}
 		copied, err := m.Transform(geometry.Similarity{Rotation: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, Scale: 1}, nil)
 		if err != nil {

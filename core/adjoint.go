@@ -1,7 +1,10 @@
 package core
 
 import (
+	"cmp"
+	"maps"
 	"math/cmplx"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -130,6 +133,19 @@ func (w *kernelWeights) tensor(elements []Element, rows int) []float64 {
 	return tensor
 }
 
+// ordered lists the parts in a fixed order, as sums over them need it.
+func (w *kernelWeights) ordered() []part {
+	return slices.SortedFunc(maps.Keys(w.parts), func(a, b part) int {
+		conjugate := 0
+		if a.conjugate != b.conjugate {
+			if conjugate = 1; b.conjugate {
+				conjugate = -1
+			}
+		}
+		return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.out, b.out), conjugate, cmp.Compare(a.ring, b.ring))
+	})
+}
+
 // like is the zero kernel of the same shape.
 func (w *kernelWeights) like() *kernelWeights {
 	return &kernelWeights{w.in, w.out, w.rings, map[part]*complexMatrix{}}
@@ -166,7 +182,8 @@ func newHeadGradients(m headMaps, angles [][]float64) headGradients {
 // ofGradient is the transpose of of.
 func (m headMaps) ofGradient(w, kernel, ofKernel *kernelWeights, heads []*kernelWeights) *kernelWeights {
 	result := w.like()
-	for p, a := range w.parts {
+	for _, p := range w.ordered() {
+		a := w.parts[p]
 		for h, head := range heads {
 			from, _ := m.span(h)
 			gradient := head.matrix(p).within(a.rows, from)
@@ -179,7 +196,8 @@ func (m headMaps) ofGradient(w, kernel, ofKernel *kernelWeights, heads []*kernel
 // valuesGradient is the transpose of values.
 func (m headMaps) valuesGradient(w *kernelWeights, angles [][]float64, heads []*kernelWeights, to *headGradients) *kernelWeights {
 	result := w.like()
-	for p, a := range w.parts {
+	for _, p := range w.ordered() {
+		a := w.parts[p]
 		value := apply(m.value, p.out, a)
 		for h, head := range heads {
 			from, end := m.span(h)

@@ -250,6 +250,32 @@ func TestGradientsAddUpOverMeshes(t *testing.T) {
 	}
 }
 
+// What an earlier mesh left in the workspace does not matter.
+func TestGradientsDoNotDependOnWhatTheMemoryHeld(t *testing.T) {
+	for _, c := range modelCases(t) {
+		r := newTestRunner[float64](2)
+		w := newGradientWorkspace[float64](r.budget, 2)
+		run := func() string {
+			g := newGradient(c.model)
+			loss, hits, err := r.backward(w, g, c.in, c.target, 1, c.rate, 3, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			return fmt.Sprint(loss, hits, g.parameters())
+		}
+		clean := run()
+		for _, memory := range [][]float64{w.narrow.data, w.wide.data} {
+			for i := range memory {
+				memory[i] = math.NaN()
+			}
+		}
+		if run() != clean {
+			t.Errorf("%s: another gradient", c.name)
+		}
+		w.free()
+	}
+}
+
 func TestWrongTargetsAreRefused(t *testing.T) {
 	in, m := testInput[float64](t, 3), testModel[float64](t, nil)
 	for name, target := range map[string]*Target{

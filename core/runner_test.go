@@ -105,7 +105,8 @@ func TestACallAllocatesNothingForABlock(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if most := 6 * stagesOf(len(m.layers)); objects > float64(most) {
+		t.Logf("%d vertices: %g objects", vertices, objects)
+		if most := 3 * stagesOf(len(m.layers)); objects > float64(most) {
 			t.Errorf("%d vertices: %g objects, more than %d", vertices, objects, most)
 		}
 	}
@@ -413,21 +414,6 @@ func TestMemoryIsCountedLimitedAndGivenBack(t *testing.T) {
 	}
 	if used, _, _ := small.budget.Usage(); used != 0 {
 		t.Errorf("%d bytes after a refusal", used)
-	}
-}
-
-func TestSteadyStateAllocatesLittle(t *testing.T) {
-	m, in, r := testModel[float32](t, nil), testInput[float32](t, 3000), newTestRunner[float32](1)
-	labels := make([]int32, 3000)
-	count := testing.AllocsPerRun(3, func() {
-		if err := r.Predict(m, in, nil, labels); err != nil {
-			t.Fatal(err)
-		}
-	})
-	// A few closures and loop headers for each layer; nothing for each block.
-	t.Logf("%g allocations", count)
-	if layers := float64(len(m.layers)); count > 6*(layers+2) {
-		t.Errorf("%g allocations in a call with %g layers", count, layers)
 	}
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path"
@@ -150,7 +151,7 @@ func (t *Trainer[T]) State() *TrainingState { return &t.state }
 func (t *Trainer[T]) Add(e Example[T], validate bool) error {
 	target := t.target(&e)
 	if err := target.check(RowsOf(t.model.spec, len(e.Labels)), t.model.spec.Classes); err != nil {
-		return named(e.Name, err)
+		return Named(e.Name, err)
 	}
 	if validate {
 		t.validation = append(t.validation, e)
@@ -168,8 +169,8 @@ func (t *Trainer[T]) target(e *Example[T]) *Target {
 	return target
 }
 
-// named says which mesh an error is about.
-func named(name string, err error) error {
+// Named says which mesh an error is about.
+func Named(name string, err error) error {
 	if name == "" {
 		return err
 	}
@@ -292,7 +293,7 @@ func (t *Trainer[T]) learn(record *StepRecord, control *parallel.Control) error 
 		stage := control.Stage(float64(j)/float64(len(meshes)), float64(j+1)/float64(len(meshes)))
 		of, err := t.learnFrom(i, total, stage)
 		if err != nil {
-			return named(t.training[i].Name, err)
+			return Named(t.training[i].Name, err)
 		}
 		sums.add(of)
 	}
@@ -329,7 +330,10 @@ func (t *Trainer[T]) learnFrom(i int, total float64, control *parallel.Control) 
 	}
 	seed := newStream(t.spec.Seed, "dropout").bits(int(t.state.Step)) + uint64(i)
 	loss, hits, err := t.runner.backward(t.space, t.gradient, in, target, 1/total, rate, seed, control.Stage(0.1, 1))
-	if err == nil && !isFinite(loss) {
+	switch {
+	case errors.Is(err, ErrInvalidArgument): // the labels were checked: the features overflow
+		err = fmt.Errorf("%w: step %d: %v", ErrDiverged, t.state.Step+1, err)
+	case err == nil && !isFinite(loss):
 		err = fmt.Errorf("%w: step %d: the loss is %g", ErrDiverged, t.state.Step+1, loss)
 	}
 	sums.Loss, sums.Hits, sums.Labels = loss*total, int64(hits), target.counted()
@@ -462,7 +466,7 @@ func (t *Trainer[T]) finishEpoch(control *parallel.Control) (*EpochRecord, error
 		stage := control.Stage(float64(i)/float64(len(t.validation)), float64(i+1)/float64(len(t.validation)))
 		of, err := t.validate(&t.validation[i], stage)
 		if err != nil {
-			return nil, named(t.validation[i].Name, err)
+			return nil, Named(t.validation[i].Name, err)
 		}
 		sums.add(of)
 	}

@@ -150,7 +150,7 @@ func TestADivergedStepChangesNothing(t *testing.T) {
 	for {
 		before = trainer.Encode()
 		if _, err := trainer.Step(nil); err != nil {
-			if !errors.Is(err, ErrDiverged) && !errors.Is(err, ErrInvalidArgument) || !strings.Contains(err.Error(), "mesh") && !strings.Contains(err.Error(), "step") {
+			if !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), "step") {
 				t.Errorf("%v", err)
 			}
 			break

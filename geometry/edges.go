@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"libeman/geometry/parallel"
+	"libeman/simd"
 )
 
 // EdgeGeometry is what the kernels of a network need of each directed edge
@@ -21,28 +22,79 @@ func (v *View) Exponent() int { return v.exponent }
 
 // Edges computes the geometry of all directed edges.
 func Edges[T float32 | float64](v *View, out EdgeGeometry[T], control *parallel.Control) error {
+	kernel := edgeKernel(v, out)
 	return v.resources.Threads.Range(control, v.VertexCount(), outputRows, func(_, begin, end int) error {
-		for p := begin; p < end; p++ {
-			centre, gauge := at(v.positions, p), frameAt(v.frames, p)
-			for e := v.edges.offsets[p]; e < v.edges.offsets[p+1]; e++ {
-				q := int(v.edges.neighbors[e])
-				d := at(v.positions, q).minus(centre)
-				if out.CosAngle != nil {
-					cos, sin := logMap(&gauge, d, centre.maxAbs())
-					out.CosAngle[e], out.SinAngle[e] = T(cos), T(sin)
-				}
-				if out.CosTransport != nil {
-					row := v.frames[9*q : 9*q+9 : 9*q+9]
-					cos, sin := transport(&gauge, vec3{row[0], row[1], row[2]}, vec3{row[6], row[7], row[8]}, d)
-					out.CosTransport[e], out.SinTransport[e] = T(cos), T(sin)
-				}
-				if out.Length != nil {
-					out.Length[e] = T(d.length())
+		if kernel == nil {
+			setEdges(v, out, begin, end)
+			return nil
+		}
+		return v.inPieces(v.edges.offsets, v.frames, begin, end, func(begin, end int, s *scratch) error {
+			if s == nil {
+				setEdges(v, out, begin, end)
+				return nil
+			}
+			first, last := v.edges.offsets[begin], v.edges.offsets[end]
+			done, rare := kernel(first, last, s)
+			if done == int(last-first) && !rare {
+				return nil
+			}
+			for i, place := range s.centers[:last-first] {
+				e, p := first+int64(i), int(s.vertices[place])
+				if i >= done || rare && (out.CosAngle[e] != out.CosAngle[e] || out.CosTransport[e] != out.CosTransport[e]) {
+					setEdge(v, out, e, at(v.positions, p), frameAt(v.frames, p))
 				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
+}
+
+// edgeKernel computes the edges [first, last) of a piece; nil where not all
+// arrays are wanted or no kernels run.
+func edgeKernel[T float32 | float64](v *View, out EdgeGeometry[T]) func(first, last int64, s *scratch) (done int, rare bool) {
+	if v.kernels == nil || out.CosAngle == nil || out.CosTransport == nil || out.Length == nil {
+		return nil
+	}
+	return func(first, last int64, s *scratch) (done int, rare bool) {
+		to := simd.EdgeArrays[T]{
+			CosTheta: out.CosAngle[first:last], SinTheta: out.SinAngle[first:last],
+			CosTransport: out.CosTransport[first:last], SinTransport: out.SinTransport[first:last],
+			Length: out.Length[first:last],
+		}
+		neighbors, centers := v.edges.neighbors[first:last], s.centers[:last-first]
+		if single, ok := any(to).(simd.EdgeArrays[float32]); ok {
+			return v.kernels.Edges32(single, v.positions, v.frames, neighbors, centers, &s.columns)
+		}
+		return v.kernels.Edges64(any(to).(simd.EdgeArrays[float64]), v.positions, v.frames, neighbors, centers, &s.columns)
+	}
+}
+
+// setEdges computes the geometry of the edges of the vertices [begin, end).
+func setEdges[T float32 | float64](v *View, out EdgeGeometry[T], begin, end int) {
+	for p := begin; p < end; p++ {
+		centre, gauge := at(v.positions, p), frameAt(v.frames, p)
+		for e := v.edges.offsets[p]; e < v.edges.offsets[p+1]; e++ {
+			setEdge(v, out, e, centre, gauge)
+		}
+	}
+}
+
+// setEdge computes the geometry of edge e, of a vertex and its frame.
+func setEdge[T float32 | float64](v *View, out EdgeGeometry[T], e int64, centre vec3, gauge frame) {
+	q := int(v.edges.neighbors[e])
+	d := at(v.positions, q).minus(centre)
+	if out.CosAngle != nil {
+		cos, sin := logMap(&gauge, d, centre.maxAbs())
+		out.CosAngle[e], out.SinAngle[e] = T(cos), T(sin)
+	}
+	if out.CosTransport != nil {
+		row := v.frames[9*q : 9*q+9 : 9*q+9]
+		cos, sin := transport(&gauge, vec3{row[0], row[1], row[2]}, vec3{row[6], row[7], row[8]}, d)
+		out.CosTransport[e], out.SinTransport[e] = T(cos), T(sin)
+	}
+	if out.Length != nil {
+		out.Length[e] = T(d.length())
+	}
 }
 
 // logMap is (cos θ, sin θ) of d in the gauge, or (0, 0) where d has no tangent

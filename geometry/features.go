@@ -2,8 +2,10 @@ package geometry
 
 import (
 	"math"
+	"slices"
 
 	"libeman/geometry/parallel"
+	"libeman/simd"
 )
 
 // Space is what the vectors of RelTan are given in.
@@ -76,18 +78,78 @@ func (v *View) RelTan(o RelTanOptions, write RowWriter, control *parallel.Contro
 	if err := o.Check(); err != nil {
 		return err
 	}
-	width := o.RowWidth()
-	return v.writeBlocks(width, control, write, func(rows []float64, begin, end int) error {
-		var sums [MaxPowers]relTanSums
-		for p := begin; p < end; p++ {
-			row := rows[width*(p-begin):][:width]
-			v.ringSums(p, o.Powers, sums[:len(o.Powers)])
-			if !v.relTanRow(p, &o, sums[:len(o.Powers)], row) {
-				return badVertex(p, "a RelTan feature of powers %v overflows", o.Powers)
-			}
-		}
-		return nil
+	set := v.scalarRelTan
+	if v.kernels != nil && slices.Min(o.Powers) >= -simd.MaxPower && slices.Max(o.Powers) <= simd.MaxPower {
+		set = v.kernelRelTan
+	}
+	factors := newDegreeFactors(&o)
+	return v.writeBlocks(o.RowWidth(), control, write, func(rows []float64, begin, end int) error {
+		return set(rows, begin, end, &o, factors)
 	})
+}
+
+// scalarRelTan fills the rows of the vertices [begin, end).
+func (v *View) scalarRelTan(rows []float64, begin, end int, o *RelTanOptions, factors *degreeFactors) error {
+	width := o.RowWidth()
+	for p := begin; p < end; p++ {
+		if err := v.setRelTan(rows[width*(p-begin):][:width], p, o, factors); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setRelTan fills the row of p.
+func (v *View) setRelTan(row []float64, p int, o *RelTanOptions, factors *degreeFactors) error {
+	var sums [MaxPowers]relTanSums
+	v.ringSums(p, o.Powers, sums[:len(o.Powers)])
+	factor := factors.of(len(v.edges.of(p)))
+	e1, e2 := at(v.frames, 3*p), at(v.frames, 3*p+1)
+	for i := range o.Powers {
+		sums[i].putVector(row, i, factor, e1, e2, o.Space)
+	}
+	if !finite(row) {
+		return badVertex(p, "a RelTan feature of powers %v overflows", o.Powers)
+	}
+	return nil
+}
+
+func finite(values []float64) bool {
+	for _, x := range values {
+		if x-x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// degreeFactors are what the sums of a vertex are multiplied by, by its degree.
+type degreeFactors struct {
+	options *RelTanOptions
+	usual   [32]float64
+}
+
+func newDegreeFactors(o *RelTanOptions) *degreeFactors {
+	f := &degreeFactors{options: o}
+	for degree := range f.usual {
+		f.usual[degree] = o.factor(degree)
+	}
+	return f
+}
+
+func (f *degreeFactors) of(degree int) float64 {
+	if degree < len(f.usual) {
+		return f.usual[degree]
+	}
+	return f.options.factor(degree)
+}
+
+// factor is 1/(Constant·N^DegreePower), and 0 without neighbours.
+func (o *RelTanOptions) factor(degree int) float64 {
+	if degree == 0 {
+		return 0
+	}
+	return 1 / (o.Constant * degreePower(float64(degree), o.DegreePower))
 }
 
 // relTanSums are the two sums of one power: Σ d|d|^{−r} and Σ |d|^{r−1}.
@@ -138,28 +200,16 @@ func (v *View) ringSums(p int, powers []float64, sums []relTanSums) {
 	}
 }
 
-// relTanRow finishes the features of p; false where one is not finite.
-func (v *View) relTanRow(p int, o *RelTanOptions, sums []relTanSums, row []float64) bool {
-	degree := float64(len(v.edges.of(p)))
-	if degree == 0 {
-		clear(row)
-		return true
+// putVector writes vector i of a row: the product of the sums, projected on the
+// plane of e1 and e2.
+func (s *relTanSums) putVector(row []float64, i int, factor float64, e1, e2 vec3, space Space) {
+	scale := factor * s.length
+	x, y := scale*e1.dot(s.direction), scale*e2.dot(s.direction)
+	if space == TangentSpace {
+		row[2*i], row[2*i+1] = x, y
+	} else {
+		put(row, i, e1.times(x).plus(e2.times(y)))
 	}
-	factor := 1 / (o.Constant * degreePower(degree, o.DegreePower))
-	gauge := frameAt(v.frames, p)
-	for i, s := range sums {
-		x, y := gauge.e1.dot(s.direction), gauge.e2.dot(s.direction)
-		x, y = factor*s.length*x, factor*s.length*y
-		if x-x != 0 || y-y != 0 {
-			return false
-		}
-		if o.Space == TangentSpace {
-			row[2*i], row[2*i+1] = x, y
-		} else {
-			put(row, i, gauge.e1.times(x).plus(gauge.e2.times(y)))
-		}
-	}
-	return true
 }
 
 func degreePower(degree, power float64) float64 {

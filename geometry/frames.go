@@ -11,31 +11,51 @@ import (
 // the custom gauge. It also tells whether some edge has zero length.
 func (v *View) setFrames(options Options, control *parallel.Control) (zeroLength bool, err error) {
 	var found atomic.Bool
-	normal := v.areaNormal
-	if options.Normals == AngleNormals {
-		normal = v.angleNormal
+	set := v.scalarFrames
+	if v.kernels != nil && options.Normals == AreaNormals && options.Gauge != CustomGauge {
+		set = v.kernelFrames
 	}
 	err = v.resources.Threads.Range(control, v.VertexCount(), blockRows, func(_, begin, end int) error {
-		for p := begin; p < end; p++ {
-			n, defined, touching := normal(p)
-			if touching {
-				found.Store(true)
-			}
-			if options.Gauge == CustomGauge {
-				continue
-			}
-			if !defined {
-				n = v.substituteNormal(p)
-			}
-			f := v.firstNeighborFrame(p, n)
-			if options.Gauge == RandomGauge {
-				f = f.turned(randomAngle(options.Seed, uint64(p)))
-			}
-			putFrame(v.frames, p, f)
+		if set(begin, end, options) {
+			found.Store(true)
 		}
 		return nil
 	})
 	return found.Load(), err
+}
+
+// scalarFrames computes the frames of the vertices [begin, end).
+func (v *View) scalarFrames(begin, end int, options Options) (touching bool) {
+	for p := begin; p < end; p++ {
+		touching = v.setFrame(p, options) || touching
+	}
+	return touching
+}
+
+// setFrame computes the frame of p, and tells whether a neighbour coincides
+// with it.
+func (v *View) setFrame(p int, options Options) (touching bool) {
+	normal := v.areaNormal
+	if options.Normals == AngleNormals {
+		normal = v.angleNormal
+	}
+	n, defined, touching := normal(p)
+	if options.Gauge == CustomGauge {
+		return touching
+	}
+	if !defined {
+		n = v.substituteNormal(p)
+	}
+	putFrame(v.frames, p, v.firstNeighborFrame(p, n))
+	v.turnFrame(p, options)
+	return touching
+}
+
+// turnFrame turns the frame of p in the random gauge.
+func (v *View) turnFrame(p int, options Options) {
+	if options.Gauge == RandomGauge {
+		putFrame(v.frames, p, frameAt(v.frames, p).turned(randomAngle(options.Seed, uint64(p))))
+	}
 }
 
 // Rounding errors: a cross product of two edges, and the projection of one on a
@@ -71,10 +91,10 @@ func (v *View) areaNormal(p int) (n vec3, defined, touching bool) {
 	size := centre.maxAbs()
 	var sum vec3
 	noise := 0.0
-	for _, corner := range v.topology.cornersAt(p) {
-		next, previous := v.topology.others(corner)
-		a := at(v.positions, int(next)).minus(centre)
-		b := at(v.positions, int(previous)).minus(centre)
+	wedges := v.topology.wedgesAt(p)
+	for i := 0; i < len(wedges); i += 2 {
+		a := at(v.positions, int(wedges[i])).minus(centre)
+		b := at(v.positions, int(wedges[i+1])).minus(centre)
 		a2, b2 := a.squared(), b.squared()
 		touching = touching || a2 < zeroLengthSquared || b2 < zeroLengthSquared
 		sum = sum.plus(a.cross(b))
@@ -93,10 +113,10 @@ func (v *View) angleNormal(p int) (n vec3, defined, touching bool) {
 	size := centre.maxAbs()
 	var sum vec3
 	weights := 0.0
-	for _, corner := range v.topology.cornersAt(p) {
-		next, previous := v.topology.others(corner)
-		a := at(v.positions, int(next)).minus(centre)
-		b := at(v.positions, int(previous)).minus(centre)
+	wedges := v.topology.wedgesAt(p)
+	for i := 0; i < len(wedges); i += 2 {
+		a := at(v.positions, int(wedges[i])).minus(centre)
+		b := at(v.positions, int(wedges[i+1])).minus(centre)
 		a2, b2 := a.squared(), b.squared()
 		touching = touching || a2 < zeroLengthSquared || b2 < zeroLengthSquared
 		cross := a.cross(b)

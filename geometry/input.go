@@ -8,11 +8,13 @@ import (
 	"libeman/geometry/parallel"
 )
 
-// Resources are the threads and the memory that a mesh may use. The zero value
-// means the calling thread and the Go heap without limit.
+// Resources are the threads, the memory and the instructions that a mesh may
+// use. The zero value means the calling thread, the Go heap without limit and
+// the fastest kernels that run here.
 type Resources struct {
-	Threads *parallel.Pool
-	Memory  *memory.Budget
+	Threads        *parallel.Pool
+	Memory         *memory.Budget
+	InstructionSet string // as simd.ByName: "generic" is scalar code
 }
 
 // NewArena returns an arena whose bytes are counted under purpose.
@@ -98,64 +100,94 @@ func (in *Input) checkCounts() error {
 	return nil
 }
 
-// scaleOf checks that every coordinate is finite and returns the exponent of
-// the largest: |coordinate| < 2^(exponent+1).
+// setPositions reads the positions, checks that every coordinate is finite,
+// and sets the exponent of the largest: |coordinate| < 2^(exponent+1).
 //
 // Positions are kept divided by 2^exponent, an exact operation, so that
 // products of coordinates neither overflow nor vanish whatever the unit of
 // length, and scaling by a power of two changes no bit of what is computed.
-func scaleOf(r Resources, vertices int, read PositionReader, control *parallel.Control) (exponent int, err error) {
-	blocks := (vertices + blockRows - 1) / blockRows
+// They are read once where the exponent is that of the state before.
+func (v *View) setPositions(read PositionReader, control *parallel.Control) error {
+	r := v.resources
 	arena := r.NewArena("scratch")
 	defer arena.Free()
-	largest, err := memory.Make[float64](arena, int64(blocks))
+	largest, err := memory.Make[uint64](arena, int64((v.VertexCount()+blockRows-1)/blockRows))
 	if err != nil {
-		return 0, err
+		return err
 	}
-	buffers, err := newBuffers[float64](r, arena, 3*blockRows)
-	if err != nil {
-		return 0, err
-	}
-	err = r.Threads.Range(control, vertices, blockRows, func(worker, begin, end int) error {
-		rows := buffers.of(worker)[:3*(end-begin)]
+	scale := scaleBy(-v.exponent)
+	err = r.Threads.Range(control, v.VertexCount(), blockRows, func(_, begin, end int) error {
+		rows := v.positions[3*begin : 3*end]
 		read(rows, begin, end)
-		m := 0.0
-		for i, x := range rows {
-			if !(math.Abs(x) <= maxCoordinate) {
-				return badVertex(begin+i/3, "coordinate %c is %g", "xyz"[i%3], x)
-			}
-			m = max(m, math.Abs(x))
+		m := largestMagnitude(rows)
+		if m > math.Float64bits(maxCoordinate) { // so are infinity and NaN
+			return badCoordinate(rows, begin)
 		}
 		largest[begin/blockRows] = m
+		scale(rows)
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	m := 0.0
-	for _, x := range largest {
-		m = max(m, x)
+	m := uint64(0)
+	for _, of := range largest {
+		m = max(m, of)
 	}
-	if m == 0 {
-		return 0, nil
+	exponent := 0
+	if m > 0 {
+		_, exponent = math.Frexp(math.Float64frombits(m))
+		exponent--
 	}
-	_, exponent = math.Frexp(m)
-	return exponent - 1, nil
-}
-
-// readPositions copies all positions divided by 2^exponent to destination.
-func readPositions(r Resources, destination []float64, read PositionReader, exponent int) error {
-	// One factor 2^−exponent may itself be out of range: use two.
-	half := -exponent / 2
-	first, second := math.Ldexp(1, half), math.Ldexp(1, -exponent-half)
-	return r.Threads.Range(nil, len(destination)/3, blockRows, func(_, begin, end int) error {
-		rows := destination[3*begin : 3*end]
+	if exponent == v.exponent {
+		return nil
+	}
+	v.exponent = exponent
+	scale = scaleBy(-exponent)
+	return r.Threads.Range(nil, v.VertexCount(), blockRows, func(_, begin, end int) error {
+		rows := v.positions[3*begin : 3*end]
 		read(rows, begin, end)
-		for i, x := range rows {
-			rows[i] = x * first * second
-		}
+		scale(rows)
 		return nil
 	})
+}
+
+// largestMagnitude is the greatest of |x|, as bits, whose order is that of the
+// magnitudes, with NaN above infinity.
+func largestMagnitude(values []float64) uint64 {
+	const magnitude = 1<<63 - 1
+	var m [4]uint64 // chains that run beside each other
+	for ; len(values) >= 4; values = values[4:] {
+		m[0] = max(m[0], math.Float64bits(values[0])&magnitude)
+		m[1] = max(m[1], math.Float64bits(values[1])&magnitude)
+		m[2] = max(m[2], math.Float64bits(values[2])&magnitude)
+		m[3] = max(m[3], math.Float64bits(values[3])&magnitude)
+	}
+	for _, x := range values {
+		m[0] = max(m[0], math.Float64bits(x)&magnitude)
+	}
+	return max(m[0], m[1], m[2], m[3])
+}
+
+func badCoordinate(rows []float64, first int) error {
+	for i, x := range rows {
+		if !(math.Abs(x) <= maxCoordinate) {
+			return badVertex(first+i/3, "coordinate %c is %g", "xyz"[i%3], x)
+		}
+	}
+	return nil
+}
+
+// scaleBy multiplies by 2^exponent. One such factor may itself be out of
+// range: there are two.
+func scaleBy(exponent int) func(values []float64) {
+	half := exponent / 2
+	first, second := math.Ldexp(1, half), math.Ldexp(1, exponent-half)
+	return func(values []float64) {
+		for i, x := range values {
+			values[i] = x * first * second
+		}
+	}
 }
 
 // readFrames copies the caller's frames to destination, made exactly

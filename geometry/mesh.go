@@ -6,6 +6,7 @@ import (
 
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
+	"libeman/simd"
 )
 
 // Normals selects how the face normals around a vertex are weighted.
@@ -70,12 +71,13 @@ type View struct {
 	mesh      *Mesh // where its memory goes when it is no longer read
 	users     atomic.Int64
 	resources Resources
+	kernels   simd.Geometry // nil: scalar code
 	topology  *topology
 
 	arena     *memory.Arena // of positions and frames
 	positions []float64     // V×3, divided by 2^exponent
-	exponent  int
-	frames    []float64 // V×9, rows e1, e2, n
+	exponent  int           // before fill, a guess
+	frames    []float64     // V×9, rows e1, e2, n
 
 	edgesArena *memory.Arena // of edges; nil where they are the topology's own
 	edges      edgeSet       // the topology's edges less those of zero length
@@ -124,9 +126,11 @@ func newMesh(r Resources, t *topology, in *Input, options Options, control *para
 
 // newView allocates a state, which its creator uses.
 func newView(m *Mesh, r Resources, t *topology) (v *View, err error) {
-	v = &View{mesh: m, resources: r, topology: t.retain(), arena: r.NewArena("mesh")}
+	v = &View{mesh: m, resources: r, kernels: simd.GeometryOf(r.InstructionSet), topology: t.retain(), arena: r.NewArena("mesh")}
 	v.users.Store(1)
-	if v.positions, err = memory.Make[float64](v.arena, 3*int64(t.vertexCount)); err == nil {
+	// The kernels read rows of three as four numbers.
+	if v.positions, err = memory.Make[float64](v.arena, 3*int64(t.vertexCount)+1); err == nil {
+		v.positions = v.positions[:3*t.vertexCount]
 		v.frames, err = memory.Make[float64](v.arena, 9*int64(t.vertexCount))
 	}
 	if err != nil {
@@ -138,10 +142,7 @@ func newView(m *Mesh, r Resources, t *topology) (v *View, err error) {
 
 // fill computes the state for new positions and, in the custom gauge, frames.
 func (v *View) fill(positions, frames PositionReader, control *parallel.Control) (err error) {
-	if v.exponent, err = scaleOf(v.resources, v.VertexCount(), positions, control.Stage(0, 0.2)); err != nil {
-		return err
-	}
-	if err := readPositions(v.resources, v.positions, positions, v.exponent); err != nil {
+	if err := v.setPositions(positions, control.Stage(0, 0.2)); err != nil {
 		return err
 	}
 	if frames != nil {
@@ -237,7 +238,11 @@ func (m *Mesh) nextView() (*View, error) {
 		return nil, badArgument("mesh", "it was freed")
 	}
 	defer current.release()
-	return newView(m, current.resources, current.topology)
+	next, err := newView(m, current.resources, current.topology)
+	if err == nil {
+		next.exponent = current.exponent
+	}
+	return next, err
 }
 
 // Close frees the mesh's memory as soon as nothing reads it. The mesh must not

@@ -8,6 +8,7 @@ import (
 
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
+	"libeman/simd"
 )
 
 // topology is what follows from the faces alone. It is immutable and shared
@@ -25,6 +26,7 @@ type topology struct {
 	// corners[cornerOffsets[p]:cornerOffsets[p+1]], in increasing order.
 	cornerOffsets []int64
 	corners       []int32
+	wedges        []int32 // the two other vertices of each of these corners' faces
 
 	edges edgeSet // all pairs of vertices that share a face's edge
 }
@@ -120,6 +122,9 @@ func (t *topology) groupCorners() (err error) {
 	if t.corners, err = memory.Make[int32](t.arena, int64(len(t.faces))); err != nil {
 		return err
 	}
+	if t.wedges, err = makePadded(t.arena, 2*int64(len(t.faces))); err != nil {
+		return err
+	}
 	offsets := t.cornerOffsets
 	for _, p := range t.faces {
 		offsets[p+1]++
@@ -130,15 +135,33 @@ func (t *topology) groupCorners() (err error) {
 		sum, offsets[p+1] = sum+offsets[p+1], sum
 	}
 	for corner, p := range t.faces {
-		t.corners[offsets[p+1]] = int32(corner)
+		at := offsets[p+1]
+		t.corners[at] = int32(corner)
+		t.wedges[2*at], t.wedges[2*at+1] = t.others(int32(corner))
 		offsets[p+1]++
 	}
 	return nil
 }
 
+// makePadded returns n indices with room behind them for the kernels, which
+// read whole registers.
+func makePadded(arena *memory.Arena, n int64) ([]int32, error) {
+	indices, err := memory.Make[int32](arena, n+2*simd.Padding)
+	if err != nil {
+		return nil, err
+	}
+	return indices[:n], nil
+}
+
 // cornersAt are the corners of the faces around p.
 func (t *topology) cornersAt(p int) []int32 {
 	return t.corners[t.cornerOffsets[p]:t.cornerOffsets[p+1]]
+}
+
+// wedgesAt are the pairs of other vertices of the corners at p, each in its
+// face's own direction.
+func (t *topology) wedgesAt(p int) []int32 {
+	return t.wedges[2*t.cornerOffsets[p] : 2*t.cornerOffsets[p+1]]
 }
 
 // others returns the two other vertices of the corner's face, in the face's
@@ -179,11 +202,8 @@ func (t *topology) findEdges(r Resources, control *parallel.Control) (err error)
 	}
 	err = r.Threads.Range(control.Stage(0, 0.5), t.vertexCount, blockRows, func(_, begin, end int) error {
 		for p := begin; p < end; p++ {
-			ring := candidates[2*t.cornerOffsets[p] : 2*t.cornerOffsets[p] : 2*t.cornerOffsets[p+1]]
-			for _, corner := range t.cornersAt(p) {
-				next, previous := t.others(corner)
-				ring = append(ring, next, previous)
-			}
+			ring := candidates[2*t.cornerOffsets[p] : 2*t.cornerOffsets[p+1]]
+			copy(ring, t.wedgesAt(p))
 			e.offsets[p+1] = int64(sortUnique(ring))
 		}
 		return nil
@@ -198,7 +218,7 @@ func (t *topology) findEdges(r Resources, control *parallel.Control) (err error)
 	if count > math.MaxInt32 {
 		return fmt.Errorf("%w: %d directed edges, at most %d are supported", ErrTooLarge, count, math.MaxInt32)
 	}
-	if e.neighbors, err = memory.Make[int32](t.arena, count); err != nil {
+	if e.neighbors, err = makePadded(t.arena, count); err != nil {
 		return err
 	}
 	if e.reverse, err = memory.Make[int32](t.arena, count); err != nil {
@@ -297,7 +317,7 @@ func (e *edgeSet) without(r Resources, arena *memory.Arena, skip func(p, q int) 
 	for p := range vertices {
 		kept.offsets[p+1] += kept.offsets[p]
 	}
-	if kept.neighbors, err = memory.Make[int32](arena, kept.offsets[vertices]); err != nil {
+	if kept.neighbors, err = makePadded(arena, kept.offsets[vertices]); err != nil {
 		return kept, err
 	}
 	if kept.reverse, err = memory.Make[int32](arena, kept.offsets[vertices]); err != nil {

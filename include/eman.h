@@ -931,10 +931,10 @@ EMAN_API eman_status eman_model_features(const eman_model *model, const eman_mes
  */
 typedef struct eman_evaluation {
   uint32_t struct_size;
-  int32_t reserved;  /**< 0 */
-  int64_t labels;    /**< known labels that were compared */
-  int64_t correct;   /**< of these, the model's most probable class */
-  double loss;       /**< the mean negative log-likelihood of the known labels; 0 without any */
+  int32_t reserved; /**< 0 */
+  int64_t labels;   /**< known labels that were compared */
+  int64_t correct;  /**< of these, the model's most probable class */
+  double loss;      /**< the mean negative log-likelihood of the known labels; 0 without any */
 } eman_evaluation;
 
 /**
@@ -967,18 +967,18 @@ typedef struct eman_trainer eman_trainer;
 /** What one step, and the epoch that it ended, came to. */
 typedef struct eman_step_info {
   uint32_t struct_size;
-  int32_t epoch;             /**< from 1 on */
-  int64_t step;              /**< from 1 on */
-  int64_t steps;             /**< of the whole training */
-  double loss;               /**< mean negative log-likelihood of the labels of the step's meshes */
-  double accuracy;           /**< share of these labels that had the highest probability, in training (with dropout) */
-  double gradient_norm;      /**< before clipping */
-  double learning_rate;      /**< of the step */
-  int32_t epoch_ended;       /**< 1 if the step was the last of its epoch */
-  int32_t validated;         /**< 1 if there are validation meshes */
-  double epoch_loss;         /**< as loss, of the epoch that ended */
-  double epoch_accuracy;     /**< as accuracy, of the epoch that ended */
-  double validation_loss;    /**< on the validation meshes, if validated */
+  int32_t epoch;              /**< from 1 on */
+  int64_t step;               /**< from 1 on */
+  int64_t steps;              /**< of the whole training */
+  double loss;                /**< mean negative log-likelihood of the labels of the step's meshes */
+  double accuracy;            /**< share of these labels that had the highest probability, in training (with dropout) */
+  double gradient_norm;       /**< before clipping */
+  double learning_rate;       /**< of the step */
+  int32_t epoch_ended;        /**< 1 if the step was the last of its epoch */
+  int32_t validated;          /**< 1 if there are validation meshes */
+  double epoch_loss;          /**< as loss, of the epoch that ended */
+  double epoch_accuracy;      /**< as accuracy, of the epoch that ended */
+  double validation_loss;     /**< on the validation meshes, if validated */
   double validation_accuracy; /**< on the validation meshes, if validated */
 } eman_step_info;
 

@@ -131,11 +131,12 @@ func (p *Pool) Threads() int {
 	return p.threads
 }
 
-// loop is one run of For.
+// loop is one run of Range.
 type loop struct {
 	control *Control
+	body    func(worker, begin, end int) error
+	n, size int
 	blocks  int64
-	body    func(worker, block int) error
 	next    atomic.Int64 // the next block to hand out
 	done    atomic.Int64 // blocks finished
 	stop    atomic.Bool  // hand out no more
@@ -145,46 +146,70 @@ type loop struct {
 	mutex    sync.Mutex
 	failed   error
 	failedAt int64 // the lowest block that failed
+	group    sync.WaitGroup
 }
 
-// For calls body(worker, block) once for every block in [0, blocks), in no
-// particular order, with worker < p.Threads() telling the threads apart (for
-// scratch memory). It returns when all calls have returned. Where the process
-// is short of helpers the caller does more of the work.
+// loops are kept for later runs.
+var loops = sync.Pool{New: func() any { return new(loop) }}
+
+// For calls body(worker, block) once for every block in [0, blocks): Range with
+// blocks of one item.
+func (p *Pool) For(control *Control, blocks int, body func(worker, block int) error) error {
+	return p.Range(control, blocks, 1, func(worker, block, _ int) error { return body(worker, block) })
+}
+
+// Range calls body(worker, begin, end) once for each of the consecutive blocks
+// of [0, n) of size items, the last one shorter: block b covers [b*size, min(n,
+// (b+1)*size)). They run in no particular order, with worker < p.Threads()
+// telling the threads apart (for scratch memory). It returns when all calls
+// have returned. Where the process is short of helpers the caller does more of
+// the work.
 //
 // Blocks are handed out in increasing order, so the error returned, that of
 // the lowest failing block, does not depend on the number of threads. Blocks
 // above a failed one may not have run.
-func (p *Pool) For(control *Control, blocks int, body func(worker, block int) error) error {
-	if blocks <= 0 {
+func (p *Pool) Range(control *Control, n, size int, body func(worker, begin, end int) error) error {
+	if n <= 0 {
 		return control.Finish()
 	}
-	l := &loop{control: control, blocks: int64(blocks), body: body}
-	var group sync.WaitGroup
-	for worker := range hire(min(p.Threads(), blocks) - 1) {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			defer helpers.Add(-1)
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			defer simd.LeaveFloatEnvironment(simd.EnterDefaultFloatEnvironment())
-			l.work(worker+1, nil)
-		}()
+	l := loops.Get().(*loop)
+	l.begin(control, n, size, body)
+	for worker := range hire(min(p.Threads(), int(l.blocks)) - 1) {
+		l.group.Add(1)
+		go l.help(worker + 1)
 	}
 	var progress func(float64) bool
 	if control != nil {
 		progress = control.Progress
 	}
 	l.work(0, progress)
-	group.Wait()
-	if l.failed != nil {
-		return l.failed
-	}
-	if progress != nil && l.reported < l.blocks {
+	l.group.Wait()
+	err, unreported := l.failed, progress != nil && l.reported < l.blocks
+	l.begin(nil, 0, 1, nil)
+	loops.Put(l)
+	if err == nil && unreported {
 		return control.Finish()
 	}
-	return nil
+	return err
+}
+
+// begin makes a loop ready for a run.
+func (l *loop) begin(control *Control, n, size int, body func(worker, begin, end int) error) {
+	l.control, l.body, l.n, l.size, l.blocks = control, body, n, size, int64((n+size-1)/size)
+	l.next.Store(0)
+	l.done.Store(0)
+	l.stop.Store(false)
+	l.reported, l.failed, l.failedAt = 0, nil, 0
+}
+
+// help works on a thread of its own.
+func (l *loop) help(worker int) {
+	defer l.group.Done()
+	defer helpers.Add(-1)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer simd.LeaveFloatEnvironment(simd.EnterDefaultFloatEnvironment())
+	l.work(worker, nil)
 }
 
 // work takes blocks until none is left or one failed.
@@ -214,7 +239,8 @@ func (l *loop) one(worker int, block int64) (err error) {
 	if l.control.cancelled() {
 		return ErrCancelled
 	}
-	return l.body(worker, int(block))
+	begin := int(block) * l.size
+	return l.body(worker, begin, min(begin+l.size, l.n))
 }
 
 // report calls a progress function, which is foreign code and may panic.
@@ -234,12 +260,4 @@ func (l *loop) fail(block int64, err error) {
 		l.failed, l.failedAt = err, block
 	}
 	l.stop.Store(true)
-}
-
-// Range calls body for consecutive pieces of [0, n) of at most size items,
-// the last one shorter: block b covers [b*size, min(n, (b+1)*size)).
-func (p *Pool) Range(control *Control, n, size int, body func(worker, begin, end int) error) error {
-	return p.For(control, (n+size-1)/size, func(worker, block int) error {
-		return body(worker, block*size, min(n, (block+1)*size))
-	})
 }

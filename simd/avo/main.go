@@ -37,6 +37,7 @@ func main() {
 	out := flag.String("o", "", "assembly file")
 	stubs := flag.String("s", "", "file of the Go declarations")
 	table := flag.String("t", "", "file of the table of the functions")
+	family := flag.String("kernels", "networks", "kernels to write: networks or geometry")
 	flag.Parse()
 	set := map[string]isa{"avx2": avx2, "avx512": avx512, "neon": neonPairs}[*name]
 	assembly := *out
@@ -46,17 +47,21 @@ func main() {
 	} else {
 		build.ConstraintExpr("amd64")
 	}
-	set.products()
-	set.elementwise()
-	set.exponentials()
-	set.circles()
-	set.edgeKernels()
-	set.backward()
+	if *family == "geometry" {
+		set.geometry()
+	} else {
+		set.products()
+		set.elementwise()
+		set.exponentials()
+		set.circles()
+		set.edgeKernels()
+		set.backward()
+		set.writeTable(*table)
+	}
 
 	flag.Set("out", assembly)
 	flag.Set("stubs", *stubs)
 	flag.Set("pkg", "simd")
-	set.writeTable(*table)
 	build.Generate()
 	if *name == "neon" {
 		set.writeNEON(*out, *stubs)

@@ -23,6 +23,7 @@ TYPES = {
     "double": ctypes.c_double,
     "eman_status": ctypes.c_int32,
     "eman_finding": ctypes.c_int32,
+    "eman_step_function": ctypes.c_void_p,
 }
 # Pointers that mean something when they are NULL.
 NULLABLE = {
@@ -44,6 +45,12 @@ NULLABLE = {
     ("eman_model_logits", "control"),
     ("eman_model_attention", "control"),
     ("eman_model_features", "control"),
+    ("eman_model_evaluate", "control"),
+    ("eman_model_evaluate", "confusion"),
+    ("eman_trainer_add_mesh", "name"),
+    ("eman_trainer_run", "control"),
+    ("eman_trainer_run", "user"),
+    ("eman_trainer_step", "control"),
 }
 
 

@@ -57,7 +57,7 @@ def test_train_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
     assert "on an unseen sheet, the same bits after a resumption: true, stopped by an exception: true" in output
 
 
-@pytest.mark.parametrize("source", ["hostile.c", "models.c"])
+@pytest.mark.parametrize("source", ["hostile.c", "models.c", "trainers.c"])
 def test_hostile_input(compiled, source: str) -> None:
     assert run(compiled(source)).endswith("0 failures\n")
 

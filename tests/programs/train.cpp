@@ -60,7 +60,8 @@ int main(int argc, char **argv) {
   try {
     const eman::context context;
     const eman::model start(context, R"({"preset": "default", "classes": 2, "width": 16, "hidden": 32})", 1);
-    const std::string description = R"({"epochs": 40, "learning_rate": 0.01, "dropout": 0.1, "schedule": "one_cycle", "seed": 3})";
+    const std::string description =
+        R"({"epochs": 40, "learning_rate": 0.01, "dropout": 0.1, "schedule": "one_cycle", "seed": 3})";
 
     eman::trainer whole(context, start, description);
     add_all(whole, context);
@@ -95,8 +96,9 @@ int main(int argc, char **argv) {
     const eman::mesh moved = unseen.mesh.transform(eman::random_rotation(3), {100, 0, -50}, 2.5);
     const eman_evaluation e = whole.best().evaluate(moved, unseen.labels);
     const double accuracy = static_cast<double>(e.correct) / static_cast<double>(e.labels);
-    std::cout << e.correct << " of " << e.labels << " labels right on an unseen sheet, the same bits after a resumption: "
-              << std::boolalpha << same << ", stopped by an exception: " << thrown << "\n";
+    std::cout << e.correct << " of " << e.labels
+              << " labels right on an unseen sheet, the same bits after a resumption: " << std::boolalpha << same
+              << ", stopped by an exception: " << thrown << "\n";
     return accuracy > 0.9 && same && thrown ? 0 : 1;
   } catch (const std::exception &e) {
     std::cerr << "error: " << e.what() << "\n";

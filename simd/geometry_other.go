@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package simd
+
+// geometries is empty: there is no assembly for this processor.
+var geometries map[string]Geometry
