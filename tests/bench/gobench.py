@@ -49,7 +49,7 @@ class GoBenchmarks:
         found = Measurement(
             values["ns/op"] / 1e9,
             values.get("GFLOP/op", 0) * 1e9,
-            values.get("MB/op", 0) * 1e6,
+            values.get("MB/op", 0) * 1e6 or values.get("GB/s", 0) * values["ns/op"],
             values["ns/op"] / values.get("ns/edge", values["ns/op"]),
         )
         self._best[name] = min(found, self._best.get(name, found))

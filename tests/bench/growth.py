@@ -8,11 +8,9 @@ the arrays of the mesh made: the mesh and the network stay, as they do for a cal
 
 from __future__ import annotations
 
-import ctypes
 import json
 import re
 import sys
-import time
 from pathlib import Path
 from typing import Callable
 
@@ -24,9 +22,6 @@ from bench.geometry import POWERS, sphere
 from bench.timing import fastest
 
 import eman
-from eman import _arrays, _capi
-
-STEPS = 2
 
 
 def resident(field: str) -> int:
@@ -37,24 +32,6 @@ def resident(field: str) -> int:
 def forget() -> None:
     """Makes what is resident now the most so far."""
     Path("/proc/self/clear_refs").write_text("5")
-
-
-def train(model: eman.Model, mesh: eman.Mesh, context: eman.Context, classes: int) -> float:
-    """Seconds of a step, the mean of STEPS, with the memory that the first takes."""
-    library, trainer = _capi.library(), ctypes.c_void_p()
-    labels = np.arange(mesh.vertex_count, dtype=np.int32) % classes
-    with context._handle as c, model._handle as m:
-        _capi.check(library.eman_trainer_create(c, m, b'{"epochs": %d}' % STEPS, ctypes.byref(trainer)))
-    with mesh._handle as m:
-        _capi.check(library.eman_trainer_add_mesh(trainer, m, ctypes.byref(_arrays.view(labels)), None, 0))
-    start = time.perf_counter()
-    _capi.check(library.eman_trainer_run(trainer, None, _NO_CALLBACK, None))
-    seconds = (time.perf_counter() - start) / STEPS
-    library.eman_trainer_free(trainer)
-    return seconds
-
-
-_NO_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)()
 
 
 def stages(vertices: int, preset: str, classes: int, training: bool) -> dict[str, tuple[float, int]]:
@@ -75,7 +52,9 @@ def stages(vertices: int, preset: str, classes: int, training: bool) -> dict[str
     model = eman.Model(preset, classes=classes, context=context)
     measure("forward", lambda: fastest(lambda: model.predict(mesh), 0.2))
     if training:
-        measure("step", lambda: train(model, mesh, context, classes))
+        trainer = eman.Trainer(model)
+        trainer.add(mesh, np.arange(mesh.vertex_count) % classes)
+        measure("step", lambda: fastest(trainer.step, 0.2))
     return result
 
 

@@ -179,7 +179,7 @@ class Run:
         self.go.run("core", f"^Benchmark(Peak|StructuredProduct|EdgePass|Convolution)$/{one}", 5)
         self.go.run("core", f"^Benchmark(Peak|Head|Forward|Step)$/{one}")
         self.go.run("core", "^BenchmarkMemory$", 2)
-        self.go.run("geometry", f"^Benchmark(UpdateAndEdges|RelTan)$/(V=7058|{self.isa})/(threads|V=7058)", 5)
+        self.go.run("geometry", f"^Benchmark(UpdateAndEdges|RelTan)$/{one}/V=7058", 5)
         for update in self.updates.values():
             update.measure()
         self.go.run("core", f"^BenchmarkProduct$/./{one}", 2)
@@ -292,11 +292,10 @@ class Run:
         return Table("Against the limit", header, rows, notes)
 
     def _geometry(self, threads: int) -> list[str]:
-        parts = [self.go.best(f"{name}/(.*/)?V=7058/threads={threads}") for name in ("UpdateAndEdges", "RelTan")]
-        edges, vertices = parts[0].edges, 7058
-        # As UpdatedRelTan, and edges: positions, frames and offsets read, neighbours read, five numbers written.
-        moved = vertices * (72 + 72 + 8 + 104 + 32 + 104) + 24 * 2 * vertices + edges * (2 * 4 + 4 + 20)
-        m = Measurement(sum(p.seconds for p in parts), 0, moved, edges)
+        names = (f"{name}/{self.isa}/V=7058/threads={threads}" for name in ("UpdateAndEdges", "RelTan"))
+        parts = [self.go.best(name) for name in names]
+        edges = parts[0].edges
+        m = Measurement(sum(p.seconds for p in parts), 0, sum(p.bytes for p in parts), edges)
         theirs = sum(self.numpy[k] for k in ("update", "angles", "RelTan")) / self.numpy["edges"]
         peer = f"numpy {theirs * edges / m.seconds:.0f}"
         limit = self.limit(m, "L3", threads)
