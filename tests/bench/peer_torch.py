@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,8 @@ def convolution(mesh: Mesh, p: dict[str, Tensor], name: str, x: Tensor, out_orde
     key, value = (neighbor_kernel(mesh, f, p[f"{name}.{part}"], out_order) for part in ("key", "value"))
     q = query(mesh, x, p[f"{name}.query"], out_order, band)
     logits = (q * key).sum((1, 2)) / (key.shape[1] * key.shape[2]) ** 0.5
-    weight = torch.exp(logits - logits.detach().max())
+    largest = torch.full((mesh.vertices,), -torch.inf).scatter_reduce(0, mesh.center, logits.detach(), "amax")
+    weight = torch.exp(logits - largest.index_select(0, mesh.center))
     alpha = weight / mesh.sum(weight).index_select(0, mesh.center)
     y = mesh.sum(alpha[:, None, None] * value)
     parts = [y[..., :1] + p[f"{name}.bias"][:, None]]
@@ -138,6 +140,7 @@ def forward(mesh: Mesh, p: dict[str, Tensor], spec: dict, x: Tensor, dropout: fl
 
 def main(path: str, description: str, threads: int, step: bool) -> dict[str, object]:
     torch.set_num_threads(threads)
+    warnings.filterwarnings("ignore", message="scatter_reduce")  # is in beta in torch 1.13
     data, spec = dict(np.load(path)), json.loads(Path(description).read_text())
     mesh = Mesh(data, spec)
     parameters = {name[2:]: torch.from_numpy(value).float() for name, value in data.items() if name.startswith("p:")}
