@@ -108,6 +108,10 @@ class Table(NamedTuple):
         ]
         return "\n".join(["", self.title, "-" * len(lines[0]), *lines, *([self.notes] if self.notes else [])])
 
+    def json(self) -> dict[str, object]:
+        rows = [dict(zip(self.header, map(number, row))) for row in self.rows]
+        return {"title": self.title, "rows": rows, "notes": self.notes}
+
     def markdown(self) -> str:
         rule = ["---"] + ["---:"] * (len(self.header) - 1)
         lines = ["| " + " | ".join(row) + " |" for row in [self.header, rule, *self.rows]]
@@ -262,14 +266,14 @@ class Run:
             for direction in ("read", "copy"):
                 rates = (f"{self.rate(level, t, direction) / 1e9:.0f}" for t in THREADS)
                 rows.append([f"{level} {direction}, GB/s", *rates])
-        return Table(f"The machine ({self.isa})", ["", *threads_header()], rows)
+        return Table(f"The machine ({self.isa})", ["rate", *threads_header()], rows)
 
     def _row(self, what: str, threads: int, unit: str, m: Measurement, limit: float, target: Target, peer: str):
         ratio, value = m.seconds / limit, in_unit(unit, m, m.seconds)
         words, met = target.check(threads, value, ratio)
         missed = "busy" if threads > 1 and self.busy() else "missed"
         verdict = {True: "met", False: missed, None: ""}[met]
-        figures = [f"{value:.3g}", f"{in_unit(unit, m, limit):.3g}", f"{ratio:.2f}"]
+        figures = [rounded(value), rounded(in_unit(unit, m, limit)), f"{ratio:.2f}"]
         return [what, str(threads), unit, *figures, words, verdict, peer]
 
     def _targets(self) -> Table:
@@ -288,7 +292,7 @@ class Run:
             what = f"update and RelTan in C, {update.size} vertices"
             target = Target() if self.quick else UPDATE_TARGET
             rows.append(self._row(what, threads, "ms", m, self.limit(m, "DRAM", threads), target, ""))
-        header = ["", "threads", "unit", "ours", "limit", "ours/limit", "target", "", "peers, times ours"]
+        header = ["what", "threads", "unit", "ours", "limit", "ours/limit", "target", "verdict", "peers, times ours"]
         notes = (
             f"PyTorch {self.torch[1]['version']}, largest difference to ours {self.torch[1]['difference']:.1e}."
             if self.torch
@@ -315,10 +319,8 @@ class Run:
         found = []
         torch = self.torch.get(threads, {})
         if row.benchmark.startswith("Head"):
-            shape = ",".join(map(str, PRODUCTS[-1]))
-            for (core, t), result in self.openblas.items():
-                if t == threads and not core:
-                    found.append(f"OpenBLAS without arg-max {result['seconds'][shape] / m.seconds:.2f}")
+            seconds = self.openblas["", threads]["seconds"][",".join(map(str, PRODUCTS[-1]))]
+            found.append(f"OpenBLAS without arg-max {seconds / m.seconds:.2f}")
         if row.benchmark.startswith("Forward"):
             if torch:
                 found.append(f"PyTorch {torch['forward'] / m.seconds:.1f}")
@@ -361,7 +363,7 @@ class Run:
                 "met" if self.errors[worst] <= ERROR_TARGET else "missed",
             ],
         ]
-        return Table("Memory above the loaded library, and error", ["", "ours", "target", ""], rows)
+        return Table("Memory above the loaded library, and error", ["what", "ours", "target", "verdict"], rows)
 
     def _growths(self) -> list[Table]:
         stages = [stage for stage in self.growth[0] if stage != "vertices"]
@@ -390,6 +392,18 @@ class Run:
         return f"{np.polyfit(*np.log(points).T, 1)[0]:.2f}" if len(points) > 1 else ""
 
 
+def rounded(x: float) -> str:
+    """Three digits, or all in front of the point."""
+    return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
+
+
+def number(cell: str) -> float | str:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
 def threads_header() -> list[str]:
     return [THREAD_NAMES[t].replace("_", " ") for t in THREADS]
 
@@ -406,7 +420,7 @@ def main() -> None:
     tables = run.tables()
     print("\n".join(table.text() for table in tables))
     if chosen.json:
-        chosen.json.write_text(json.dumps([table._asdict() for table in tables], indent=1, ensure_ascii=False) + "\n")
+        chosen.json.write_text(json.dumps([table.json() for table in tables], indent=1, ensure_ascii=False) + "\n")
     if chosen.markdown:
         chosen.markdown.write_text("\n".join(table.markdown() for table in tables))
 
