@@ -132,11 +132,12 @@ test-python: library $(VENV)/stamp rendering ## The Python package
 
 # ------------------------------------------------------------------ benchmarks
 
+# NAME is that of build/bench/NAME.txt, the output of the Go benchmarks.
+QUICK ?=
+NAME  ?= $(shell git describe --always --dirty 2>/dev/null || echo latest)
 .PHONY: bench
-bench: library $(VENV)/stamp ## Tables of time and memory, beside numpy in the same run
-	go test ./geometry ./simd ./core -run '^$$' -bench . -benchtime 200ms
-	$(PY) tests/bench/geometry.py
-	$(PY) tests/bench/networks.py
+bench: library $(VENV)/stamp ## Our figures beside the machine's limit and beside peers (QUICK=1: in a minute)
+	$(PY) tests/bench/table.py $(if $(QUICK),--quick) --name '$(NAME)' --json $(BUILD)/bench/$(NAME).json --markdown $(BUILD)/bench/$(NAME).md
 
 # ------------------------------------------------------------------ installation
 
