@@ -206,7 +206,7 @@ def evaluate(
     >>> made = eman.creatures.creature(seed=1, vertices=800)
     >>> untrained = eman.Model("default", labels=made.part_names)
     >>> found = eman.evaluate(untrained, eman.Mesh(made), made.labels, transform="similarity")
-    >>> found.labels, found.confusion.sum(), found.iou.shape
+    >>> found.labels, int(found.confusion.sum()), found.iou.shape
     (800, 800, (16,))
     """
     if isinstance(meshes, Mesh):

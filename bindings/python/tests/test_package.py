@@ -102,6 +102,13 @@ def test_fixed_names() -> None:
         assert names[: len(first)] == first
     assert list(inspect.signature(eman.equivariance_gap).parameters) == ["model", "mesh", "transform", "seed"]
     assert list(inspect.signature(eman.accuracy).parameters) == ["model", "meshes", "targets", "transform", "seed"]
+    parameters = inspect.signature(eman.fit).parameters
+    assert list(parameters) == [
+        "model", "meshes", "targets", "epochs", "lr", "seed", "validation", "progress", "checkpoint", "options"
+    ]  # fmt: skip
+    assert (parameters["lr"].default, parameters["seed"].default) == (0.01, 0)
+    for name, first in (("faust", "root"), ("tosca", "root"), ("humans", "path")):
+        assert next(iter(inspect.signature(getattr(eman.datasets, name)).parameters)) == first
     assert list(inspect.signature(eman.Context).parameters) == ["threads", "memory_limit", "instruction_set"]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import eman
-from eman import datasets, transforms
+from eman import _capi, datasets, transforms
 
 from .conftest import TETRAHEDRON
 
@@ -184,6 +184,22 @@ def test_trainer_saved_within_an_epoch(pair: Any, tmp_path: Path) -> None:
         assert bits(trainer.model()) == expected
         assert (len(history), trainer.done) == (2, True)
         assert trainer.history == history
+
+
+def test_steps_are_those_of_a_run(pair: Any) -> None:
+    """One call for each step gives what the library's own loop gives."""
+    with eman.Trainer(small(), epochs=2) as stepped, eman.Trainer(small(), epochs=2) as ran:
+        for trainer in (stepped, ran):
+            for mesh, target in zip(*pair):
+                trainer.add(mesh, target)
+        steps: list[eman.Step] = []
+        seen: list[eman.Step] = []
+        stepped.run(steps.append)
+        note = _capi.StepFunction(lambda _user, info: seen.append(eman.Step._of(info.contents)) or 0)
+        with ran._handle as handle:
+            _capi.check(_capi.library().eman_trainer_run(handle, None, note, None))
+        assert seen == steps
+        assert bits(ran.model()) == bits(stepped.model())
 
 
 def test_threads_make_no_difference(pair: Any) -> None:
