@@ -92,7 +92,7 @@ func checkRows[T simd.Float](x simd.Rows[T], width, first, n int, limit T) error
 		for _, value := range x.Row(i, width) {
 			if !(value <= limit && value >= -limit) {
 				var of T
-				return invalidArgument(fmt.Sprintf("vertex %d", first+i), "the network's features overflow %T", of)
+				return &refusal{errOverflow, fmt.Sprintf("vertex %d: the network's features overflow %T", first+i, of)}
 			}
 		}
 	}
