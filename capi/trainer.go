@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"libeman/core"
@@ -18,11 +19,25 @@ import (
 // trainerObject is a training and the context that it was made with.
 type trainerObject struct {
 	environment *environment
-	mutex       sync.Mutex // held during a step, not while the host is called
-	running     bool       // a run is in progress
-	freed       bool
+	mutex       sync.Mutex // held during a step
+	// stepping is the thread that a step runs on, by the address of what it has
+	// for its errors, or 0.
+	stepping atomic.Uintptr
+	running  bool // a run is in progress
+	freed    bool
 	*core.Trainer[float32]
 	lessons []*lesson
+}
+
+// lock waits for a step of another thread to end. On the thread of a step, which
+// the host's progress function runs on, the training is as it was before that
+// step: parameters and state change together, with no call of the host between.
+func (t *trainerObject) lock(message *C.emango_error) (unlock func()) {
+	if t.stepping.Load() == uintptr(unsafe.Pointer(message)) {
+		return func() {}
+	}
+	t.mutex.Lock()
+	return t.mutex.Unlock
 }
 
 // lesson is a mesh that a training learns from, as it was when it was added.
@@ -96,6 +111,11 @@ func (t *trainerObject) free() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.freed = true
+	t.dispose()
+}
+
+// dispose gives up everything.
+func (t *trainerObject) dispose() {
 	t.forget()
 	for _, l := range t.lessons {
 		l.mesh.Close()
@@ -106,26 +126,49 @@ func (t *trainerObject) free() {
 
 // step makes one step. Where the memory does not suffice, the geometry of the
 // meshes that was kept makes room.
-func (t *trainerObject) step(control *parallel.Control) (core.StepRecord, error) {
+func (t *trainerObject) step(control *parallel.Control, message *C.emango_error) (record core.StepRecord, err error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.freed {
-		return core.StepRecord{}, invalidArgument("trainer: it was freed")
+		return record, errFreed
 	}
-	record, err := t.Step(control)
+	t.stepping.Store(uintptr(unsafe.Pointer(message)))
+	defer func() {
+		t.stepping.Store(0)
+		if t.freed { // by the host's progress function
+			t.dispose()
+			err = errFreed
+		}
+	}()
+	control = rising(control)
+	record, err = t.Step(control)
 	if errors.Is(err, memory.ErrOutOfMemory) && t.forget() {
 		record, err = t.Step(control)
 	}
 	return record, err
 }
 
+// rising is a control whose progress never falls, also where a part of the work
+// is done again.
+func rising(c *parallel.Control) *parallel.Control {
+	if c == nil || c.Progress == nil {
+		return c
+	}
+	highest := 0.0
+	return &parallel.Control{Cancelled: c.Cancelled, Progress: func(fraction float64) bool {
+		highest = max(highest, fraction)
+		return c.Progress(highest)
+	}}
+}
+
+var errFreed = invalidArgument("trainer: it was freed")
+
 // onTrainer opens a training and runs body, while nothing else uses it.
 func onTrainer(trainer *C.eman_trainer, message *C.emango_error, body func(t *trainerObject) error) C.eman_status {
 	return withTrainer(trainer, message, func(t *trainerObject) error {
-		t.mutex.Lock()
-		defer t.mutex.Unlock()
+		defer t.lock(message)()
 		if t.freed {
-			return invalidArgument("trainer: it was freed")
+			return errFreed
 		}
 		return body(t)
 	})
@@ -146,9 +189,8 @@ func withTrainer(trainer *C.eman_trainer, message *C.emango_error, body func(t *
 }
 
 // begin marks a training as running; end takes that back.
-func (t *trainerObject) begin() (end func(), err error) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
+func (t *trainerObject) begin(message *C.emango_error) (end func(), err error) {
+	defer t.lock(message)()
 	if t.running {
 		return nil, invalidArgument("trainer: a run is in progress")
 	}
@@ -217,8 +259,14 @@ func emango_trainer_load(context *C.eman_context, path *C.char, trainer **C.eman
 }
 
 //export emango_trainer_free
-func emango_trainer_free(trainer *C.eman_trainer) {
-	closeBox(unsafe.Pointer(trainer), kindTrainer, (*trainerObject).free)
+func emango_trainer_free(trainer *C.eman_trainer, message *C.emango_error) {
+	closeBox(unsafe.Pointer(trainer), kindTrainer, func(t *trainerObject) {
+		if t.stepping.Load() == uintptr(unsafe.Pointer(message)) {
+			t.freed = true // the step frees the rest
+			return
+		}
+		t.free()
+	})
 }
 
 //export emango_trainer_add_mesh
@@ -296,7 +344,7 @@ func emango_trainer_run(trainer *C.eman_trainer, control *C.eman_control, step, 
 				return err
 			}
 		}
-		end, err := t.begin()
+		end, err := t.begin(message)
 		if err != nil {
 			return err
 		}
@@ -308,7 +356,7 @@ func emango_trainer_run(trainer *C.eman_trainer, control *C.eman_control, step, 
 		defer C.emango_release(unsafe.Pointer(info))
 		for first := t.State().Step; !t.Done(); {
 			done, next := t.Progress(first)
-			record, err := t.step(watch.Stage(done, next))
+			record, err := t.step(watch.Stage(done, next), message)
 			if err != nil {
 				return err
 			}
@@ -335,15 +383,12 @@ func emango_trainer_step(trainer *C.eman_trainer, control *C.eman_control, info 
 		if _, err := structSize("info", unsafe.Pointer(info)); err != nil {
 			return err
 		}
-		end, err := t.begin()
+		end, err := t.begin(message)
 		if err != nil {
 			return err
 		}
 		defer end()
-		if t.Done() {
-			return invalidArgument("trainer: the training is at its end")
-		}
-		record, err := t.step(watch)
+		record, err := t.step(watch, message)
 		if err != nil {
 			return err
 		}
