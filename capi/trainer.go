@@ -43,6 +43,7 @@ func (t *trainerObject) lock(message *C.emango_error) (unlock func()) {
 // lesson is a mesh that a training learns from, as it was when it was added.
 type lesson struct {
 	mesh  *geometry.Mesh
+	arena *memory.Arena // of the labels
 	spec  core.Spec
 	graph *core.Graph[float32]     // kept as long as there is memory
 	input *core.MeshInput[float32] // likewise
@@ -100,6 +101,15 @@ func (l *lesson) forget() (freed bool) {
 	return freed
 }
 
+// close gives everything back.
+func (l *lesson) close() {
+	l.forget()
+	l.arena.Free()
+	if l.mesh != nil {
+		l.mesh.Close()
+	}
+}
+
 func (t *trainerObject) forget() (freed bool) {
 	for _, l := range t.lessons {
 		freed = l.forget() || freed
@@ -116,9 +126,8 @@ func (t *trainerObject) free() {
 
 // dispose gives up everything.
 func (t *trainerObject) dispose() {
-	t.forget()
 	for _, l := range t.lessons {
-		l.mesh.Close()
+		l.close()
 	}
 	t.Free()
 	t.environment.release()
@@ -290,24 +299,22 @@ func emango_trainer_add_mesh(trainer *C.eman_trainer, mesh *C.eman_mesh, labels 
 		}
 		spec := t.Network()
 		vertices, _ := m.counts()
-		known, err := readLabels(t.environment, labels, core.RowsOf(spec, vertices))
-		if err != nil {
-			return err
+		l := &lesson{spec: spec, arena: t.environment.Memory.NewArena("training")}
+		known, err := readLabels(l.arena, labels, core.RowsOf(spec, vertices))
+		if err == nil {
+			l.mesh, err = m.Transform(geometry.Similarity{Rotation: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, Scale: 1}, nil)
 		}
-		copied, err := m.Transform(geometry.Similarity{Rotation: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, Scale: 1}, nil)
-		if err != nil {
-			return err
+		if err == nil {
+			err = l.mesh.Read(func(v *geometry.View) error {
+				l.width = v.Diagonal()
+				return nil
+			})
 		}
-		l := &lesson{mesh: copied, spec: spec}
-		err = copied.Read(func(v *geometry.View) error {
-			l.width = v.Diagonal()
-			return nil
-		})
 		if err == nil {
 			err = t.Add(core.Example[float32]{Name: text, Load: l.load, Labels: known}, validation == 1)
 		}
 		if err != nil {
-			copied.Close()
+			l.close()
 			return err
 		}
 		t.lessons = append(t.lessons, l)
@@ -315,18 +322,25 @@ func emango_trainer_add_mesh(trainer *C.eman_trainer, mesh *C.eman_mesh, labels 
 	})
 }
 
-// readLabels copies the caller's labels.
-func readLabels(env *environment, labels *C.eman_view, rows int) ([]int32, error) {
-	scratch := env.Memory.NewArena("scratch")
-	defer scratch.Free()
-	given, err := loadIntegers(scratch, "labels", labels, rows)
+// readLabels copies the caller's labels to memory of the arena.
+func readLabels(arena *memory.Arena, labels *C.eman_view, rows int) ([]int32, error) {
+	a, err := inputArray("labels", labels, integers, int64(rows), 1)
 	if err != nil {
 		return nil, err
 	}
-	known := make([]int32, rows)
-	for i, label := range given {
-		if known[i] = int32(label); int64(known[i]) != label {
-			return nil, invalidArgument("labels: label %d is %d, which is no class", i, label)
+	known, err := memory.Make[int32](arena, a.rows)
+	if err != nil {
+		return nil, err
+	}
+	read := integerReader(a)
+	var part [256]int64
+	for begin := 0; begin < len(known); begin += len(part) {
+		given := part[:min(len(part), len(known)-begin)]
+		read(given, begin, begin+len(given))
+		for i, label := range given {
+			if known[begin+i] = int32(label); int64(known[begin+i]) != label {
+				return nil, invalidArgument("labels: label %d is %d, which is no class", begin+i, label)
+			}
 		}
 	}
 	return known, nil
@@ -464,7 +478,7 @@ func emango_model_evaluate(model *C.eman_model, mesh *C.eman_mesh, labels *C.ema
 		if _, err := structSize("result", unsafe.Pointer(result)); err != nil {
 			return err
 		}
-		known, err := readLabels(i.environment, labels, i.rows())
+		known, err := readLabels(i.scratch, labels, i.rows())
 		if err != nil {
 			return err
 		}

@@ -111,8 +111,6 @@ type gradientScratch[T simd.Float] struct {
 	ofSelfRows []T // as selfRows
 	ofHidden   []T // [headRows, hidden]
 	sums       []T // of a layer, over a few blocks
-	labels     [headTile]int32
-	rowWeights [headTile]T
 }
 
 // saved is what the forward pass keeps of a layer for the backward pass.
