@@ -26,6 +26,19 @@ type gradient[T simd.Float] struct {
 
 func newGradient[T simd.Float](m *Model[T]) *gradient[T] {
 	g := &gradient[T]{model: m, head: newHeadGradient(&m.head)}
+	g.prepareLayers()
+	return g
+}
+
+// refresh makes the transposed matrices anew after a refresh of the model.
+func (g *gradient[T]) refresh() {
+	g.prepareLayers()
+	g.head.fill()
+}
+
+func (g *gradient[T]) prepareLayers() {
+	m := g.model
+	g.layers = nil
 	for i := range m.layers {
 		l, ledger := &m.layers[i], &ledger{}
 		var lg layerGradient[T]
@@ -39,7 +52,6 @@ func newGradient[T simd.Float](m *Model[T]) *gradient[T] {
 		lg.sums = make([]float64, ledger.size)
 		g.layers = append(g.layers, lg)
 	}
-	return g
 }
 
 // clear begins a new sum.

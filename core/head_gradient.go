@@ -46,6 +46,14 @@ func newHeadGradient[T simd.Float](h *denseHead[T]) *headGradient[T] {
 	return g
 }
 
+// fill transposes the matrices of the dense layers, which were changed.
+func (h *headGradient[T]) fill() {
+	h.denseHead.first.TransposeColumns(h.first, 0)
+	for i, panel := range h.second {
+		h.denseHead.second.TransposeColumns(panel, i*classDepth)
+	}
+}
+
 // ofHidden computes the gradient with respect to the hidden features of n rows
 // from that with respect to the scores.
 func (h *headGradient[T]) ofHidden(k simd.Kernels[T], to, scores simd.Rows[T], n int) {

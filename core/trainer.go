@@ -433,14 +433,9 @@ func (t *Trainer[T]) update(step int64, rate float64) (norm float64, err error) 
 	err = t.eachPart(gradients, func(_, i, begin, end int) {
 		t.runner.kernels.Adam(t.model.parameters[i].Data[begin:end], t.moments[0][i][begin:end], t.moments[1][i][begin:end], gradients[i][begin:end], &s)
 	})
-	t.refresh()
+	t.model.refresh()
+	t.gradient.refresh()
 	return norm, err
-}
-
-// refresh makes the matrices of the network from changed parameters.
-func (t *Trainer[T]) refresh() {
-	t.model = prepare(t.model.spec, t.model.parameters)
-	t.gradient = newGradient(t.model)
 }
 
 // eachPart calls body for consecutive parts of the tensors that are not frozen.
