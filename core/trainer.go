@@ -228,8 +228,16 @@ func (t *Trainer[T]) Network() Spec { return t.model.Spec() }
 // Progress is which part of what a run had to do at step first is done, and
 // will be after the next step.
 func (t *Trainer[T]) Progress(first int64) (done, next float64) {
-	total := float64(int64(t.spec.Epochs)*t.stepsAnEpoch() - first)
-	return float64(t.state.Step-first) / total, float64(t.state.Step+1-first) / total
+	total := int64(t.spec.Epochs)*t.stepsAnEpoch() - first
+	if total == 0 { // all but the last validation
+		return 0, 1
+	}
+	at := t.state.Step - first
+	done, next = float64(at)/float64(total), float64(at+1)/float64(total)
+	if t.state.Position == len(t.training) { // a validation that failed before
+		next = done
+	}
+	return done, next
 }
 
 // Run trains until the end, calling step, which may be nil, after every step;
