@@ -70,9 +70,9 @@ func (g *gradient[T]) parameters() (list [][]T) {
 	}
 	h := g.head
 	wide := map[string][]T{
-		"dense1.weight": unpadded(h.ofFirst, h.hidden, h.in, h.first.N),
+		"dense1.weight": unpadded(h.ofFirst, h.hidden, h.in, h.first.K),
 		"dense1.bias":   h.ofFirstBias[:h.hidden],
-		"dense2.weight": unpadded(h.ofSecond, h.classes, h.hidden, h.denseHead.second.K),
+		"dense2.weight": unpadded(h.ofSecond, h.classes, h.hidden, h.second.K),
 		"dense2.bias":   h.ofSecondBias[:h.classes],
 	}
 	for _, p := range g.model.parameters {
@@ -215,9 +215,9 @@ func (w *gradientWorkspace[T]) arrays(g *gradient[T], graph *Graph[T]) (list []a
 	if m.spec.Task == TaskSegmentation {
 		held = int64(h.rows(graph.Vertices()))
 	}
-	rows(&w.headArrays.hidden, held, h.denseHead.second.K)
-	rows(&w.headArrays.ofHidden, held, h.denseHead.second.K)
-	rows(&w.headArrays.scores, held, h.denseHead.second.N)
+	rows(&w.headArrays.hidden, held, h.second.K)
+	rows(&w.headArrays.ofHidden, held, h.second.K)
+	rows(&w.headArrays.scores, held, h.second.N)
 	tiles := (held + headTile - 1) / headTile
 	w.headArrays.tileHits = make([]int, tiles)
 	for i := range w.workers {
@@ -233,7 +233,7 @@ func (w *gradientWorkspace[T]) arrays(g *gradient[T], graph *Graph[T]) (list []a
 	groups := (vertices + int64(groupVertices(graph.Vertices())) - 1) / int64(groupVertices(graph.Vertices()))
 	return list, []array[float64]{
 		{&w.headArrays.losses, tiles},
-		{&w.pooled, (vertices + poolRows - 1) / poolRows * int64(h.denseHead.second.K)},
+		{&w.pooled, (vertices + poolRows - 1) / poolRows * int64(h.second.K)},
 		{&w.partial, groups * sums},
 	}
 }
