@@ -112,7 +112,7 @@ OLDER   := $(if $(filter x86_64,$(shell uname -m)),avx2) generic
 EMULATE := command -v qemu-x86_64 >/dev/null && command -v qemu-aarch64 >/dev/null
 test-processors: tools ## Kernels and layers as on other processors
 	@mkdir -p $(BUILD)
-	@set -x; for set in $(OLDER); do EMAN_TEST_ISA=$$set go test -tags emantest -short -skip AgainstDifferences ./simd ./core; done
+	@set -x; for set in $(OLDER); do EMAN_TEST_ISA=$$set go test -tags emantest -short -skip AgainstDifferences ./simd ./geometry ./core; done
 	CGO_ENABLED=0 GOARCH=amd64 go test -c -o $(BUILD)/simd-amd64.test ./simd
 	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/simd-arm64.test ./simd
 	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/core-arm64.test ./core
@@ -132,11 +132,12 @@ test-python: library $(VENV)/stamp rendering ## The Python package
 
 # ------------------------------------------------------------------ benchmarks
 
+# NAME is that of build/bench/NAME.txt, the output of the Go benchmarks.
+QUICK ?=
+NAME  ?= $(shell git describe --always --dirty 2>/dev/null || echo latest)
 .PHONY: bench
-bench: library $(VENV)/stamp ## Tables of time and memory, beside numpy in the same run
-	go test ./geometry ./simd ./core -run '^$$' -bench . -benchtime 200ms
-	$(PY) tests/bench/geometry.py
-	$(PY) tests/bench/networks.py
+bench: library $(VENV)/stamp ## Our figures beside the machine's limit and beside peers (QUICK=1: in a minute)
+	$(PY) tests/bench/table.py $(if $(QUICK),--quick) --name '$(NAME)' --json $(BUILD)/bench/$(NAME).json --markdown $(BUILD)/bench/$(NAME).md
 
 # ------------------------------------------------------------------ installation
 

@@ -769,7 +769,7 @@ eman_status eman_trainer_step(eman_trainer *trainer, const eman_control *control
 eman_status eman_trainer_state(eman_trainer *trainer, char *text, int64_t capacity, int64_t *length) {
   ENTER();
   NEED(trainer);
-  NULLABLE(text);
+  if (capacity != 0) NEED(text);
   NEED(length);
   CALL(emango_trainer_state(trainer, text, capacity, length, error));
 }

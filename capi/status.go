@@ -56,7 +56,7 @@ func recovered(body func() error) (err error) {
 func statusOf(err error) (C.eman_status, string) {
 	var own *statusError
 	if errors.As(err, &own) {
-		return own.status, own.text
+		return own.status, err.Error()
 	}
 	var fault interface{ Addr() uintptr } // a runtime.Error after a memory fault
 	if errors.As(err, &fault) {

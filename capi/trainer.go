@@ -301,7 +301,9 @@ func emango_trainer_add_mesh(trainer *C.eman_trainer, mesh *C.eman_mesh, labels 
 		vertices, _ := m.counts()
 		l := &lesson{spec: spec, arena: t.environment.Memory.NewArena("training")}
 		known, err := readLabels(l.arena, labels, core.RowsOf(spec, vertices))
-		if err == nil {
+		if err != nil {
+			err = core.Named(text, err)
+		} else {
 			l.mesh, err = m.Transform(geometry.Similarity{Rotation: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, Scale: 1}, nil)
 		}
 		if err == nil {

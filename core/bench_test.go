@@ -1,13 +1,18 @@
 package core
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"math"
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
 
 	"libeman/geometry"
 	"libeman/geometry/memory"
@@ -24,13 +29,200 @@ func benchRunners(b *testing.B, run func(b *testing.B, r *Runner[float32])) {
 			if k.Name() == "generic" && testing.Short() {
 				b.Skip("slow")
 			}
-			for _, threads := range []int{1, runtime.GOMAXPROCS(0)} {
-				b.Run([]string{"", "1 thread", "2 threads"}[min(threads, 2)], func(b *testing.B) {
-					run(b, NewRunner(k, parallel.New(threads), memory.NewBudget(0, nil)))
-				})
-			}
+			benchThreads(b, func(b *testing.B, threads int) {
+				run(b, NewRunner(k, parallel.New(threads), memory.NewBudget(0, nil)))
+			})
 		})
 	}
+}
+
+func benchThreads(b *testing.B, run func(b *testing.B, threads int)) {
+	for _, threads := range []int{1, runtime.GOMAXPROCS(0)} {
+		b.Run([]string{"", "1 thread", "2 threads"}[min(threads, 2)], func(b *testing.B) { run(b, threads) })
+	}
+}
+
+// reportWork says what a call cannot do without, for the limits of tests/bench:
+// floating point operations, and bytes to and from memory when nothing stays in
+// the caches.
+func reportWork(b *testing.B, flops, bytes float64) {
+	b.ReportMetric(flops/1e9, "GFLOP/op")
+	b.ReportMetric(bytes/1e6, "MB/op")
+}
+
+// hot calls body a thousand times in parts on the threads of a pool, so often
+// that starting them costs nothing. The worker tells memory apart.
+func hot(b *testing.B, pool *parallel.Pool, body func(worker int)) {
+	for b.Loop() {
+		err := pool.For(nil, 50, func(worker, _ int) error {
+			for range 20 {
+				body(worker)
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPeak is the limit of all products: one of numbers that never leave
+// the first-level cache.
+func BenchmarkPeak(b *testing.B) {
+	const rows, inner, columns = 12, 160, 32
+	benchRunners(b, func(b *testing.B, r *Runner[float32]) {
+		a, panel := randomRows(rows, inner), randomPanel(inner, columns)
+		y := randomRows(r.pool.Threads()*rows, columns)
+		hot(b, r.pool, func(worker int) { r.kernels.Multiply(y.From(worker*rows), a, panel, rows, false) })
+		reportWork(b, 1000*2*rows*inner*columns, 0)
+	})
+}
+
+// BenchmarkMemory is the limit of what is in a cache, or in none: reading two
+// arrays that are compared, and copying one.
+func BenchmarkMemory(b *testing.B) {
+	for _, level := range []struct {
+		name        string
+		size, parts int // bytes for each thread; in so many parts
+	}{{"L1", 16 << 10, 1}, {"L2", 512 << 10, 1}, {"L3", 4 << 20, 1}, {"DRAM", 128 << 20, 1000}} {
+		part := level.size / level.parts / 2
+		for _, c := range []struct {
+			name string
+			move func(x, y []byte)
+		}{
+			{"read", func(x, y []byte) {
+				if !bytes.Equal(x, y) {
+					b.Error("two arrays of zeros differ")
+				}
+			}},
+			{"copy", func(x, y []byte) { copy(x, y) }},
+		} {
+			b.Run(level.name+"/"+c.name, func(b *testing.B) {
+				benchThreads(b, func(b *testing.B, threads int) {
+					buffers, at := make([][]byte, threads), make([]int, threads)
+					for i := range buffers {
+						buffers[i] = make([]byte, level.size)
+						clear(buffers[i]) // so that it has pages of its own
+					}
+					hot(b, parallel.New(threads), func(worker int) {
+						x := buffers[worker][at[worker]*2*part:]
+						c.move(x[:part], x[part:2*part])
+						at[worker] = (at[worker] + 1) % level.parts
+					})
+					reportWork(b, 0, float64(1000*2*part))
+				})
+			})
+		}
+	}
+}
+
+func randomRows(rows, n int) simd.Rows[float32] {
+	random := rand.New(rand.NewPCG(1, 2))
+	x := simd.Rows[float32]{Data: simd.Aligned[float32](rows * n), Stride: n}
+	for i := range x.Data {
+		x.Data[i] = float32(random.NormFloat64())
+	}
+	return x
+}
+
+func randomPanel(k, n int) *simd.Panel[float32] {
+	panel := simd.NewPanel[float32](k, n)
+	copy(panel.Data, randomRows(k, panel.N).Data)
+	return panel
+}
+
+// BenchmarkProduct is the matrix products of a network on 6890 vertices, beside
+// gonum's.
+func BenchmarkProduct(b *testing.B) {
+	for _, shape := range [][3]int{{6890, 608, 80}, {6890, 304, 80}, {6890, 16, 256}, {6890, 256, 6890}} {
+		m, k, n := shape[0], shape[1], shape[2]
+		flops := 2 * float64(m) * float64(k) * float64(n)
+		b.Run(fmt.Sprintf("%dx%dx%d", m, k, n), func(b *testing.B) {
+			a, panel := randomRows(m, k), randomPanel(k, n)
+			y := randomRows(m, panel.N)
+			benchRunners(b, func(b *testing.B, r *Runner[float32]) {
+				for b.Loop() {
+					err := r.pool.Range(nil, m, headRows, func(_, begin, end int) error {
+						r.kernels.Multiply(y.From(begin), a.From(begin), panel, end-begin, false)
+						return nil
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				reportWork(b, flops, 0)
+			})
+			b.Run("gonum", func(b *testing.B) {
+				w := randomRows(k, n)
+				benchThreads(b, func(b *testing.B, threads int) {
+					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+					for b.Loop() {
+						blas32.Gemm(blas.NoTrans, blas.NoTrans, 1,
+							blas32.General{Rows: m, Cols: k, Stride: k, Data: a.Data},
+							blas32.General{Rows: k, Cols: n, Stride: n, Data: w.Data},
+							0, blas32.General{Rows: m, Cols: n, Stride: panel.N, Data: y.Data})
+					}
+					reportWork(b, flops, 0)
+				})
+			})
+		})
+	}
+}
+
+// BenchmarkHead is the last dense layer of 6890 classes with the arg-max.
+func BenchmarkHead(b *testing.B) {
+	m, in := benchModel(b, 6890)
+	h, labels := &m.head, make([]int32, in.Graph.Vertices())
+	hidden := randomRows(len(labels), simd.Padded(h.hidden))
+	benchRunners(b, func(b *testing.B, r *Runner[float32]) {
+		for b.Loop() {
+			err := r.pool.Range(nil, len(labels), h.block(1), func(_, begin, end int) error {
+				r.kernels.ArgMax(labels[begin:end], hidden.From(begin), h.second, h.secondBias, h.classes, end-begin)
+				return nil
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		reportWork(b, float64(len(labels))*productFlops(h.second), 0)
+	})
+}
+
+// productFlops is what the products of a row with matrices take.
+func productFlops(panels ...*simd.Panel[float32]) (flops float64) {
+	for _, p := range panels {
+		if p != nil {
+			flops += 2 * float64(p.K*p.N)
+		}
+	}
+	return flops
+}
+
+// vertexFlops is what the products of a convolution take at a vertex.
+func vertexFlops(c *convolution[float32]) float64 {
+	return productFlops(c.value...) + productFlops(c.attention.query...)
+}
+
+// edgeFlops is what the edge pass of a convolution with attention takes at an
+// edge in multiply-adds of all channels: 4 for each order transport its features;
+// each of their rows times 1, cos mθ and sin mθ is in the moments of every set of
+// the values and in the dots with every set of the keys, and the sums of the
+// latter are put together.
+func edgeFlops(c *convolution[float32]) float64 {
+	rows, keys := 2*c.in.Order+1, c.attention.sets()
+	key, value := 2*min(c.in.Order, c.out.Order)+1, 2*c.out.Order+1
+	return float64(2 * c.in.padded() * (4*c.in.Order + rows*(key*keys+value*c.rings+keys)))
+}
+
+// networkFlops is what the products, and the edge passes, of a network take on
+// a mesh.
+func networkFlops(m *Model[float32], g *Graph[float32]) (products, edges float64) {
+	vertex := productFlops(m.head.first, m.head.second)
+	for i := range m.layers {
+		vertex += vertexFlops(m.layers[i].convolution)
+		edges += edgeFlops(m.layers[i].convolution) * float64(g.Edges())
+	}
+	return vertex * float64(g.Vertices()), edges
 }
 
 func benchModel(b *testing.B, classes int) (*Model[float32], *Input[float32]) {
@@ -57,6 +249,8 @@ func BenchmarkForward(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+		products, edges := networkFlops(m, in.Graph)
+		reportWork(b, products+edges, 0)
 	})
 }
 
@@ -165,28 +359,89 @@ func torus(b *testing.B, side int, less func(v, w int) int) *Graph[float32] {
 	return g
 }
 
-func benchConvolution(b *testing.B, r *Runner[float32], mesh *Graph[float32]) {
+// benchLayer is a convolution 2 → 2 with attention, band 2 and two rings, on
+// features at random.
+type benchLayer struct {
+	*convolution[float32]
+	mesh    *Graph[float32]
+	x, y    simd.Rows[float32]
+	scratch []scratch[float32] // of each worker
+}
+
+func newBenchLayer(mesh *Graph[float32], threads int) *benchLayer {
 	s := convolutionSpec{in: Type{16, 2}, out: Type{16, 2}, band: 2, rings: 2, radial: RadialGlobal, mean: true, attention: true, heads: 1, bias: BiasAngular}
 	c := newConvolution[float32](s, randomParameters(rand.New(rand.NewPCG(1, 2)), s))
-	x, y := simd.Rows[float32]{Data: simd.Aligned[float32](mesh.Vertices() * 80), Stride: 80}, simd.Rows[float32]{Data: simd.Aligned[float32](mesh.Vertices() * 80), Stride: 80}
+	l := &benchLayer{c, mesh, randomRows(mesh.Vertices(), 80), randomRows(mesh.Vertices(), 80), make([]scratch[float32], threads)}
 	sizes := c.scratchSizes(mesh.largestBlock)
-	w := make([]scratch[float32], r.pool.Threads())
-	for i := range w {
-		k := &w[i]
-		for j, to := range k.arrays() {
+	for i := range l.scratch {
+		for j, to := range l.scratch[i].arrays() {
 			*to = simd.Aligned[float32](int(sizes[j]))
 		}
 	}
+	return l
+}
+
+// overBlocks calls body for the blocks of the mesh until b ends.
+func (l *benchLayer) overBlocks(b *testing.B, r *Runner[float32], body func(w *scratch[float32], begin, end int)) {
 	for b.Loop() {
-		err := r.pool.Range(nil, mesh.Vertices(), blockVertices, func(worker, begin, end int) error {
-			c.forward(r.kernels, &w[worker], mesh, x, y, begin, end, nil)
+		err := r.pool.Range(nil, l.mesh.Vertices(), blockVertices, func(worker, begin, end int) error {
+			body(&l.scratch[worker], begin, end)
 			return nil
 		})
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*mesh.Edges()), "ns/edge")
+}
+
+func benchConvolution(b *testing.B, r *Runner[float32], mesh *Graph[float32]) {
+	l := newBenchLayer(mesh, r.pool.Threads())
+	l.overBlocks(b, r, func(w *scratch[float32], begin, end int) {
+		l.forward(r.kernels, w, mesh, l.x, l.y, begin, end, nil)
+	})
+	vertices, edges := float64(mesh.Vertices()), float64(mesh.Edges())
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/(float64(b.N)*edges), "ns/edge")
+	// Features in and out and an offset; a neighbour, four numbers and a length.
+	reportWork(b, vertices*vertexFlops(l.convolution)+edges*edgeFlops(l.convolution), vertices*(2*80*4+8)+edges*(4+5*4))
+}
+
+// BenchmarkEdgePass is the edge pass of such a layer, the logits, their softmax
+// and the moments.
+func BenchmarkEdgePass(b *testing.B) {
+	mesh := graphOf[float32](b, loadGoldenMesh(b, "spot6890"))
+	benchRunners(b, func(b *testing.B, r *Runner[float32]) {
+		l := newBenchLayer(mesh, r.pool.Threads())
+		blocks := make([]simd.Rings[float32], (mesh.Vertices()+blockVertices-1)/blockVertices)
+		for i := range blocks {
+			begin, end := i*blockVertices, min((i+1)*blockVertices, mesh.Vertices())
+			weights := make([]float32, int(mesh.Offsets[end]-mesh.Offsets[begin])*l.rings)
+			mesh.ringWeights(weights, begin, end, l.rings, l.radial)
+			blocks[i] = mesh.rings(begin, end, l.x, weights, l.rings)
+		}
+		l.overBlocks(b, r, func(w *scratch[float32], begin, end int) {
+			rings, a := &blocks[begin/blockVertices], l.attention
+			u := simd.Rows[float32]{Data: w.moments, Stride: a.stride(l.moments)}
+			r.kernels.EdgeAttention(u, u, w.coefficients[:rings.Edges()], nil, a.moments, l.moments, rings, rings, 1, false)
+		})
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*mesh.Edges()), "ns/edge")
+		reportWork(b, float64(mesh.Edges())*edgeFlops(l.convolution), 0)
+	})
+}
+
+// BenchmarkStructuredProduct is the product of a block's moments with the weights
+// of such a layer.
+func BenchmarkStructuredProduct(b *testing.B) {
+	mesh := graphOf[float32](b, loadGoldenMesh(b, "spot6890"))
+	benchRunners(b, func(b *testing.B, r *Runner[float32]) {
+		l := newBenchLayer(mesh, r.pool.Threads())
+		m := randomRows(blockVertices, l.moments.Size(1, l.rings))
+		hot(b, r.pool, func(worker int) {
+			w := &l.scratch[worker]
+			w.rings = mesh.rings(0, blockVertices, l.x, nil, l.rings)
+			l.combine(r.kernels, w, m, l.x, l.y.From(worker*blockVertices))
+		})
+		reportWork(b, 1000*blockVertices*productFlops(l.value...), 0)
+	})
 }
 
 // BenchmarkStep is a training step of the authors' EMAN at that size.
@@ -210,5 +465,7 @@ func BenchmarkStep(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+		products, _ := networkFlops(m, in.Graph)
+		reportWork(b, 3*products, 0) // backwards a product is two
 	})
 }

@@ -170,7 +170,7 @@ func (t *Trainer[T]) Add(e Example[T], validate bool) error {
 		x.target.ClassWeights = t.spec.ClassWeights
 	}
 	if err := x.target.check(RowsOf(t.model.spec, len(e.Labels)), t.model.spec.Classes); err != nil {
-		return named(e.Name, err)
+		return Named(e.Name, err)
 	}
 	if x.weight = x.target.total(); x.weight == 0 {
 		return nil
@@ -183,8 +183,8 @@ func (t *Trainer[T]) Add(e Example[T], validate bool) error {
 	return nil
 }
 
-// named says which mesh an error is about.
-func named(name string, err error) error {
+// Named says which mesh an error is about.
+func Named(name string, err error) error {
 	if name == "" {
 		return err
 	}
@@ -322,7 +322,7 @@ func (t *Trainer[T]) learn(control *parallel.Control) error {
 		stage := control.Stage(float64(j)/float64(len(meshes)), float64(j+1)/float64(len(meshes)))
 		of, err := t.learnFrom(i, total, stage)
 		if err != nil {
-			return named(t.training[i].Name, t.diverged(err))
+			return Named(t.training[i].Name, t.diverged(err))
 		}
 		sums.add(of)
 	}
@@ -491,7 +491,7 @@ func (t *Trainer[T]) finishEpoch(control *parallel.Control) (*EpochRecord, error
 		stage := control.Stage(float64(i)/float64(len(t.validation)), float64(i+1)/float64(len(t.validation)))
 		of, err := t.validate(&t.validation[i], stage)
 		if err != nil {
-			return nil, named(t.validation[i].Name, t.diverged(err))
+			return nil, Named(t.validation[i].Name, t.diverged(err))
 		}
 		sums.add(of)
 	}

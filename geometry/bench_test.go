@@ -2,6 +2,7 @@ package geometry
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"libeman/geometry/parallel"
@@ -32,7 +33,7 @@ func benchMesh(b *testing.B, run func(b *testing.B, shape testMesh, threads int)
 // BenchmarkCopy is the limit of what does not fit into the caches: compare its
 // GB/s, of reading and writing, with those of the largest mesh.
 func BenchmarkCopy(b *testing.B) {
-	from, to := make([]float64, 1<<24), make([]float64, 1<<24)
+	from, to := slices.Repeat([]float64{1}, 1<<24), slices.Repeat([]float64{2}, 1<<24) // pages that are there
 	for b.Loop() {
 		copy(to, from)
 	}

@@ -1083,10 +1083,10 @@ EMAN_API eman_status eman_trainer_step(eman_trainer *trainer, const eman_control
  * description).
  *
  * @param trainer   the training
- * @param text      receives the text with its NUL; may be NULL if capacity is 0
- * @param capacity  size of text in bytes
- * @param length    receives the size that is needed, with the NUL
- * @return EMAN_E_BUFFER_TOO_SMALL
+ * @param text      receives the NUL-terminated text; may be NULL if capacity is 0
+ * @param capacity  bytes at text
+ * @param length    receives the length without the NUL, even when text is too small
+ * @return EMAN_E_BUFFER_TOO_SMALL if capacity ≤ the length
  * @since ABI 1
  */
 EMAN_API eman_status eman_trainer_state(eman_trainer *trainer, char *text, int64_t capacity,

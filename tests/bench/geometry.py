@@ -1,23 +1,16 @@
-"""Times of the geometry through the C interface, beside plain numpy computing the same in the same run.
-
-usage: geometry.py [VERTICES ...]
-
-Each figure is the smallest of several runs, in nanoseconds per directed edge; "numpy" is how many times longer the
-vectorised numpy of tests/reference takes. The machine may be shared: compare ratios.
-"""
+"""The mesh that is measured, and the times of plain numpy computing its geometry."""
 
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
-from typing import Callable
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import eman
+from bench.timing import fastest
+
 from reference import vectorised
 
 POWERS = (0.5, 0.7)
@@ -40,18 +33,8 @@ def sphere(vertices: int) -> tuple[np.ndarray, np.ndarray]:
     return positions, np.stack([a, c, b, b, c, d], axis=-1).reshape(-1, 3).astype(np.int32)
 
 
-def fastest(call: Callable[[], object], seconds: float = 0.4) -> float:
-    """The smallest time of a call, in seconds, over at least two runs."""
-    best, end, runs = float("inf"), time.perf_counter() + seconds, 0
-    while runs < 2 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-        runs += 1
-    return best
-
-
 def numpy_times(positions: np.ndarray, faces: np.ndarray) -> dict[str, float]:
+    """Seconds of the vectorised numpy of tests/reference for each stage, the smallest of several runs."""
     offsets, indices = vectorised.neighbors(positions, faces)
     normals = vectorised.vertex_normals(positions, faces, offsets, indices)
     frames = vectorised.frames(positions, normals, offsets, indices)
@@ -64,36 +47,4 @@ def numpy_times(positions: np.ndarray, faces: np.ndarray) -> dict[str, float]:
         "update": fastest(update),
         "angles": fastest(lambda: vectorised.edge_angles(positions, frames, offsets, indices)),
         "RelTan": fastest(lambda: vectorised.reltan(positions, frames, offsets, indices, POWERS)),
-        "both": fastest(lambda: (update(), vectorised.reltan(positions, frames, offsets, indices, POWERS))),
     }
-
-
-def library_times(positions: np.ndarray, faces: np.ndarray, threads: int) -> dict[str, float]:
-    context = eman.Context(threads=threads)
-    mesh = eman.Mesh(positions, faces, context=context)
-    update = fastest(lambda: mesh.update(positions))
-    return {
-        "topology": fastest(lambda: eman.Mesh(positions, faces, context=context)) - update,
-        "update": update,
-        "angles": fastest(lambda: (mesh.edge_angles, mesh.transport_angles)),
-        "RelTan": fastest(lambda: mesh.reltan(POWERS)),
-        "both": fastest(lambda: (mesh.update(positions), mesh.reltan(POWERS))),
-    }
-
-
-def main(sizes: list[int]) -> None:
-    print("ns per directed edge (times longer in numpy); both is update and RelTan one after the other, also in ms")
-    header = " ".join(f"{name:>16}" for name in ("topology", "update", "angles", "RelTan", "both"))
-    print(f"{'vertices':>10} {'threads':>8} {header} {'both, ms':>9}")
-    for size in sizes:
-        positions, faces = sphere(size)
-        peer = numpy_times(positions, faces)
-        edges = eman.Mesh(positions, faces).edge_count
-        for threads in (1, 2):
-            ours = library_times(positions, faces, threads)
-            cells = [f"{1e9 * ours[k] / edges:8.1f} ({peer[k] / ours[k]:4.1f})" for k in ours]
-            print(f"{len(positions):>10} {threads:>8} " + " ".join(f"{c:>16}" for c in cells), f"{1e3 * ours['both']:9.2f}", flush=True)
-
-
-if __name__ == "__main__":
-    main([int(v) for v in sys.argv[1:]] or [7_000, 50_000, 1_000_000])

@@ -23,6 +23,7 @@ TYPES = {
     "double": ctypes.c_double,
     "eman_status": ctypes.c_int32,
     "eman_finding": ctypes.c_int32,
+    "eman_step_function": ctypes.c_void_p,
 }
 # Pointers that mean something when they are NULL.
 NULLABLE = {
@@ -44,7 +45,15 @@ NULLABLE = {
     ("eman_model_logits", "control"),
     ("eman_model_attention", "control"),
     ("eman_model_features", "control"),
+    ("eman_model_evaluate", "control"),
+    ("eman_model_evaluate", "confusion"),
+    ("eman_trainer_add_mesh", "name"),
+    ("eman_trainer_run", "control"),
+    ("eman_trainer_step", "control"),
 }
+
+# Pointers that are passed on to the host, whatever they are.
+OPAQUE = {("eman_trainer_run", "user")}
 
 
 class View(ctypes.Structure):
@@ -99,12 +108,13 @@ class Library:
         self.mesh = self.make("eman_mesh_create", self.context, self.positions, self.faces, None, None)
         self.report = self.make("eman_mesh_examine", self.mesh, None)
         self.model = self.make("eman_model_create", self.context, b'{"classes": 3, "hidden": 8}', 0)
+        self.trainer = self.make("eman_trainer_create", self.context, self.model, b"{}")
 
     def good(self, function: Function, parameter: Parameter) -> object:
         kind, name = parameter.type.removeprefix("const ").removesuffix("*").strip(), parameter.name
         if not parameter.is_pointer:
             return {"struct_size": 16, "count": 1, "capacity": 100, "scale": 1.0, "k": 1}.get(name, 0)
-        if kind in ("eman_context", "eman_mesh", "eman_report", "eman_model"):
+        if kind in ("eman_context", "eman_mesh", "eman_report", "eman_model", "eman_trainer"):
             return getattr(self, kind.removeprefix("eman_"))
         if kind == "eman_view":
             return {"positions": self.positions, "faces": self.faces, "angles": self.angles}.get(name, self.numbers)
@@ -126,6 +136,8 @@ def bad_pointers(library: Library, value: int | None) -> int:
             if not parameter.is_pointer:
                 continue
             tried += 1
+            if (function.name, parameter.name) in OPAQUE:
+                continue
             arguments = library.arguments(function)
             arguments[i] = value
             if value is None and (function.name, parameter.name) in NULLABLE:

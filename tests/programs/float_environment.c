@@ -150,9 +150,10 @@ int main(void) {
   double largest = 0;
   for (int i = 0; i < VERTICES * 2 * POWERS; i++) largest = fmax(largest, fabs(plain[i]));
   const int same = memcmp(plain, flushed, size) == 0;
-  printf("same bits: %d, environment restored: %d, flags kept: %d, seen by callbacks: %d, largest feature %g, "
-         "%d of %d networks differ\n",
-         same, restored, flags_kept, !seen_another, largest, different, sets);
+  printf(
+      "same bits: %d, environment restored: %d, flags kept: %d, seen by callbacks: %d, largest feature %g, "
+      "%d of %d networks differ\n",
+      same, restored, flags_kept, !seen_another, largest, different, sets);
   free(plain);
   free(flushed);
   return same && restored && flags_kept && !seen_another && largest > 0.01 && different == 0 && sets > 0 ? 0 : 1;

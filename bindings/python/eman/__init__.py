@@ -13,11 +13,12 @@ Importing the package opens no shared library; the first call does.
 (4,)
 """
 
-from eman import creatures, plot, transforms
+from eman import creatures, datasets, plot, transforms
 from eman._version import __version__
 from eman.context import Context, build_info, trim
 from eman.errors import (
     CancelledError,
+    DivergedError,
     EmanError,
     FileError,
     ForkedError,
@@ -29,17 +30,21 @@ from eman.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
-from eman.evaluate import accuracy, equivariance_gap
+from eman.evaluation import Evaluation, accuracy, equivariance_gap, evaluate
 from eman.mesh import Mesh
 from eman.model import Model
 from eman.report import Report
+from eman.train import History, Step, Trainer, fit
 
 __all__ = [
     "CancelledError",
     "Context",
+    "DivergedError",
     "EmanError",
+    "Evaluation",
     "FileError",
     "ForkedError",
+    "History",
     "InternalError",
     "InvalidArgumentError",
     "InvalidMeshError",
@@ -49,12 +54,17 @@ __all__ = [
     "Model",
     "OutOfMemoryError",
     "Report",
+    "Step",
+    "Trainer",
     "UnsupportedError",
     "__version__",
     "accuracy",
     "build_info",
     "creatures",
+    "datasets",
     "equivariance_gap",
+    "evaluate",
+    "fit",
     "plot",
     "transforms",
     "trim",

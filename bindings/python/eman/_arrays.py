@@ -63,6 +63,11 @@ def integers(source: Any, name: str, columns: Optional[int]) -> Array:
     return _readable(found, _INTEGER, np.int64)
 
 
+def labels(source: Any, name: str) -> Array:
+    """(N,) int32, uint32 or int64 from so many labels, or from a single one."""
+    return integers(np.atleast_1d(array(source, name)), name, None)
+
+
 def _shaped(found: Array, name: str, columns: Optional[int]) -> Array:
     """The array if it has the shape, an empty sequence reshaped to it."""
     if columns is None:

@@ -19,6 +19,7 @@ STATUS: Final[dict[int, type[errors.EmanError]]] = {
     -103: errors.UnsupportedError,
     -200: errors.InvalidMeshError,
     -201: errors.InvalidModelError,
+    -202: errors.DivergedError,
     -300: errors.OutOfMemoryError,
     -301: errors.FileError,
     -400: errors.CancelledError,
@@ -187,6 +188,41 @@ class LayerInfo(Structure):
     )
 
 
+class Evaluation(Structure):
+    """eman_evaluation."""
+
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("reserved", c_int32),
+        ("labels", c_int64),
+        ("correct", c_int64),
+        ("loss", c_double),
+    )
+
+
+class StepInfo(Structure):
+    """eman_step_info."""
+
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("epoch", c_int32),
+        ("step", c_int64),
+        ("steps", c_int64),
+        ("loss", c_double),
+        ("accuracy", c_double),
+        ("gradient_norm", c_double),
+        ("learning_rate", c_double),
+        ("epoch_ended", c_int32),
+        ("validated", c_int32),
+        ("epoch_loss", c_double),
+        ("epoch_accuracy", c_double),
+        ("validation_loss", c_double),
+        ("validation_accuracy", c_double),
+    )
+
+
+StepFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, POINTER(StepInfo))
+
 #: Handles are passed as addresses.
 Handle = c_void_p
 _HANDLE_OUT = POINTER(c_void_p)
@@ -256,6 +292,16 @@ PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "eman_model_logits": (c_int32, (Handle, Handle, _CONTROL, _OUT)),
     "eman_model_attention": (c_int32, (Handle, Handle, c_int32, _CONTROL, _OUT)),
     "eman_model_features": (c_int32, (Handle, Handle, c_int32, _CONTROL, _OUT)),
+    "eman_model_evaluate": (c_int32, (Handle, Handle, _VIEW, _CONTROL, POINTER(Evaluation), _OUT)),
+    "eman_trainer_create": (c_int32, (Handle, Handle, c_char_p, _HANDLE_OUT)),
+    "eman_trainer_load": (c_int32, (Handle, c_char_p, _HANDLE_OUT)),
+    "eman_trainer_free": (None, (Handle,)),
+    "eman_trainer_add_mesh": (c_int32, (Handle, Handle, _VIEW, c_char_p, c_int32)),
+    "eman_trainer_run": (c_int32, (Handle, _CONTROL, StepFunction, c_void_p)),
+    "eman_trainer_step": (c_int32, (Handle, _CONTROL, POINTER(StepInfo))),
+    "eman_trainer_state": (c_int32, (Handle, c_void_p, c_int64, _INT64_OUT)),
+    "eman_trainer_model": (c_int32, (Handle, c_int32, _HANDLE_OUT)),
+    "eman_trainer_save": (c_int32, (Handle, c_char_p)),
     "eman_random_angles": (c_int32, (c_uint64, _OUT)),
     "eman_random_rotation": (c_int32, (c_uint64, _DOUBLES)),
     "eman_random_permutation": (c_int32, (c_uint64, _OUT)),

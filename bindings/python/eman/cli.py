@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Optional
 
-from eman import _command, convert
+from eman import _command, convert, reproduce
 
 __all__ = ["main"]
 
-COMMANDS = (convert.COMMAND,)
+COMMANDS = (convert.COMMAND, reproduce.COMMAND)
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:

@@ -1,7 +1,8 @@
 """A first look: ``python -m eman.demo [--mesh PATH] [--output DIR] [--seed N]``.
 
 Takes a mesh, or makes a creature, and shows the main job of the library on it: the mesh doctor, RelTan features and
-how long they take, whether they and a network are as equivariant as they should be, and a picture.
+how long they take, whether they and a network are as equivariant as they should be, and a picture.  Then it trains a
+small network on a few creatures and labels one that it has not seen.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 import eman
-from eman import plot, transforms
-from eman.creatures import SPECIES, creature
+from eman import datasets, plot, transforms
+from eman.creatures import PART_NAMES, SPECIES, creature
 
 #: The largest relative difference that counts as equal; double rounding leaves some 1e-13.
 TOLERANCE = 1e-9
@@ -25,8 +26,17 @@ TOLERANCE = 1e-9
 #: The same for a network in float32: the mean squared difference of log-probabilities.
 GAP = 1e-11
 
+#: Share of the vertices that may change their label: two classes may be as probable, up to rounding.
+TIES = 2e-3
+
 _POWERS = (0.5, 0.7)
 _CLASSES = 16
+
+#: What the trained network tells apart: the parts without left and right, front and hind.
+PARTS = tuple(dict.fromkeys(name.rpartition("_")[2] for name in PART_NAMES))
+
+#: What writes a file, and what is in it.
+_Writer = tuple[str, Callable[[], Path]]
 
 
 def run(
@@ -38,6 +48,7 @@ def run(
     species: Optional[str] = None,
     up: Optional[str] = None,
     weld: bool = False,
+    training: bool = True,
 ) -> bool:
     """Run the demo and print what it finds; whether features and network are equivariant.
 
@@ -55,6 +66,8 @@ def run(
         Which axis points up in the picture; by default y for files and z for creatures.
     weld : bool
         Merge vertices of a file that coincide.
+    training : bool
+        Train a network, which takes some ten seconds.
     """
     facts = eman.build_info()
     print(
@@ -106,9 +119,15 @@ def run(
     _section("An equivariant mesh attention network (section 6)")
     equivariant &= _network(mesh, report["zero_normal_vertices"], seed)
 
-    _section("Files")
     output.mkdir(parents=True, exist_ok=True)
-    _write(mesh, features[:, 1], name, output, up or ("z" if path is None else "y"))
+    writers = _features_in(mesh, features[:, 1], name, output, up or ("z" if path is None else "y"))
+    if training:
+        _section("Training (section 7)")
+        kept, more = _train(seed, output)
+        equivariant, writers = equivariant and kept, writers + more
+
+    _section("Files")
+    _write(writers)
     return equivariant
 
 
@@ -184,9 +203,56 @@ def _beyond(mesh: eman.Mesh, vertices: Any, rings: int) -> Any:
     return ~near
 
 
-def _write(mesh: eman.Mesh, vectors: Any, name: str, output: Path, up: str) -> None:
-    """The picture and the coloured mesh, as far as the packages for them are installed."""
-    steps: tuple[tuple[str, Callable[[], Path]], ...] = (
+def _train(seed: int, output: Path) -> tuple[bool, list[_Writer]]:
+    """Train on creatures and label another; whether its labels are equivariant, and the picture of them."""
+    species = SPECIES[seed % len(SPECIES)]
+    data = datasets.creatures(6, seed, species, vertices=800)
+    merge = np.array([PARTS.index(name.rpartition("_")[2]) for name in PART_NAMES])
+    targets = [merge[target] for target in data.targets]
+    model = eman.Model("default", labels=PARTS, seed=seed)
+    print(f"  {len(data.train)} creatures ({species}), each in its own triangulation; parts: {', '.join(PARTS)}")
+    start = time.perf_counter()
+    history = eman.fit(model, data.train.meshes, targets[:-1], epochs=30, schedule="one_cycle", dropout=0.1, seed=seed)
+    seconds = time.perf_counter() - start
+    print(
+        f"  trained for {len(history)} epochs in {seconds:.1f} s: {100 * history[-1]['accuracy']:.1f} % of their labels"
+    )
+    mesh, target = data.test[0].mesh, targets[-1]
+    labels = np.asarray(model.predict(mesh))
+    most = np.bincount(target).max() / len(target)
+    print(
+        f"  one that it has not seen: {100 * eman.accuracy(model, mesh, target):.1f} % right"
+        f" (its largest part has {100 * most:.1f} %); a few creatures and seconds make no good model"
+    )
+    equivariant = True
+    renumbered, moved = transforms.permutation(mesh, seed=seed), transforms.similarity(mesh, seed=seed)
+    for what, after in (
+        ("frames turned by random angles", model.predict(transforms.gauge(mesh, seed=seed).mesh)),
+        (f"rotated, moved, scaled by {moved.scale:.3g}", model.predict(moved.mesh)),
+        (
+            "vertices, faces and corners renumbered",
+            renumbered.vertices_back(np.asarray(model.predict(renumbered.mesh))),
+        ),
+    ):
+        different = int(np.count_nonzero(labels != after))
+        equivariant &= different <= TIES * len(labels)
+        verdict = "as it should be" if different <= TIES * len(labels) else "TOO MANY"
+        print(f"  {what:<44}{different:>5} labels change   {verdict}")
+    picture = output / "eman_demo_labels.png"
+    legend = ", ".join(f"{number} {part}" for number, part in enumerate(PARTS))
+    return equivariant, [
+        (
+            "the parts that the trained network sees",
+            lambda: plot.plot_scalars(
+                mesh, labels, picture, label=legend, title=f"{data.test[0].name}", colormap="tab10", limits=(-0.5, 9.5)
+            ),
+        )
+    ]
+
+
+def _features_in(mesh: eman.Mesh, vectors: Any, name: str, output: Path, up: str) -> list[_Writer]:
+    """The picture of a tangent field and the coloured mesh."""
+    return [
         (
             "colours: length of the tangent vectors",
             lambda: plot.export_ply(
@@ -204,8 +270,12 @@ def _write(mesh: eman.Mesh, vectors: Any, name: str, output: Path, up: str) -> N
                 up=up,
             ),
         ),
-    )
-    for what, write in steps:
+    ]
+
+
+def _write(writers: Sequence[_Writer]) -> None:
+    """Write files, as far as the packages for them are installed."""
+    for what, write in writers:
         try:
             written = write()
         except ImportError as error:
@@ -246,6 +316,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--species", choices=SPECIES, help="of the creature (default: the seed chooses)")
     parser.add_argument("--up", choices=("x", "y", "z"), help="axis that points up in the picture")
     parser.add_argument("--weld", action="store_true", help="merge vertices of the file that coincide")
+    parser.add_argument("--no-training", action="store_true", help="leave out the training of a network")
     chosen = parser.parse_args(arguments)
     try:
         equivariant = run(
@@ -256,6 +327,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             species=chosen.species,
             up=chosen.up,
             weld=chosen.weld,
+            training=not chosen.no_training,
         )
     except (eman.EmanError, OSError, ImportError, ValueError) as error:
         print(f"eman.demo: {error}", file=sys.stderr)

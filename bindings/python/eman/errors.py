@@ -10,6 +10,7 @@ from typing import ClassVar
 
 __all__ = [
     "CancelledError",
+    "DivergedError",
     "EmanError",
     "FileError",
     "ForkedError",
@@ -46,6 +47,12 @@ class InvalidModelError(EmanError, ValueError):
     """The model or its file cannot be used; the message names the field or tensor."""
 
     status = "EMAN_E_INVALID_MODEL"
+
+
+class DivergedError(EmanError, ArithmeticError):
+    """A training's loss or gradient is no finite number: try a lower learning rate, or `clip_norm`."""
+
+    status = "EMAN_E_DIVERGED"
 
 
 class OutOfMemoryError(EmanError, MemoryError):

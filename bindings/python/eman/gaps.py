@@ -18,8 +18,9 @@ import numpy as np
 
 from eman._command import Command, main_of_one
 from eman.creatures import creature
-from eman.errors import EmanError, FileError, InvalidArgumentError
-from eman.evaluate import TRANSFORMS, equivariance_gaps
+from eman.datasets import humans
+from eman.errors import InvalidArgumentError
+from eman.evaluation import TRANSFORMS, equivariance_gaps
 from eman.mesh import Mesh
 from eman.model import Model
 
@@ -202,19 +203,6 @@ def format_row(row: Row, colour: bool = False) -> str:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _humans(path: Path, count: int) -> list[Mesh]:
-    """The first bodies of the test subjects, 8 and 9 (all bodies where subjects are not named)."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            vertices, faces = arrays["vertices"], arrays["faces"]
-            chosen = np.flatnonzero(arrays["subject"] >= 8) if "subject" in arrays else np.arange(len(vertices))
-    except EmanError:
-        raise
-    except Exception as error:  # whatever numpy makes of another file
-        raise FileError(f"{path} does not hold bodies: {error}") from error
-    return [Mesh(vertices[body], faces) for body in chosen[:count]]
-
-
 def _configure(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--mesh", type=Path, metavar="PATH", help="a mesh file; without one a creature is made")
@@ -235,7 +223,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(chosen: argparse.Namespace, say: Callable[[str], None]) -> dict[str, Any]:
     if chosen.humans is not None:
-        meshes, name = _humans(chosen.humans, chosen.meshes), f"bodies of {chosen.humans}"
+        meshes, name = list(humans(chosen.humans).test.meshes[: chosen.meshes]), f"bodies of {chosen.humans}"
     elif chosen.mesh is not None:
         meshes, name = [Mesh.from_file(chosen.mesh, degenerate="drop")], str(chosen.mesh)
     else:

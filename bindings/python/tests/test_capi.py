@@ -29,8 +29,10 @@ STRUCTS = {
     "eman_tensor": _capi.Tensor,
     "eman_parameter_info": _capi.ParameterInfo,
     "eman_layer_info": _capi.LayerInfo,
+    "eman_evaluation": _capi.Evaluation,
+    "eman_step_info": _capi.StepInfo,
 }
-HANDLES = {"eman_context", "eman_mesh", "eman_model", "eman_report"}
+HANDLES = {"eman_context", "eman_mesh", "eman_model", "eman_report", "eman_trainer"}
 SCALARS = {
     "char": ctypes.c_char,
     "int32_t": ctypes.c_int32,
@@ -44,6 +46,7 @@ SCALARS = {
     "eman_finding": ctypes.c_int32,
     "eman_log_function": _capi.LogFunction,
     "eman_progress_function": _capi.ProgressFunction,
+    "eman_step_function": _capi.StepFunction,
 }
 
 
@@ -190,6 +193,7 @@ def test_versions_agree() -> None:
         (errors.InvalidArgumentError, ValueError),
         (errors.InvalidMeshError, ValueError),
         (errors.InvalidModelError, ValueError),
+        (errors.DivergedError, ArithmeticError),
         (errors.OutOfMemoryError, MemoryError),
         (errors.FileError, OSError),
         (errors.ForkedError, RuntimeError),

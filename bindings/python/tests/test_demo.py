@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,13 @@ def test_on_a_creature(tmp_path: Path) -> None:
     assert done.stderr == ""
     assert "lizard number 4" in done.stdout
     assert "900 vertices, 1,796 faces, 5,388 directed edges, 1 component, Euler characteristic 2" in done.stdout
-    assert done.stdout.count("as it should be") == 6
+    assert done.stdout.count("as it should be") == 9
+    right, most = map(
+        float, re.findall(r"not seen: ([\d.]+) % right \(its largest part has ([\d.]+) %\)", done.stdout)[0]
+    )
+    assert right > most + 10
+    assert done.stdout.count("    0 labels change") == 3
+    assert image.imread(tmp_path / "eman_demo" / "eman_demo_labels.png").shape[1] > 1000
     assert "NOT TRAINED" in done.stdout
     assert "log-probabilities of 900 vertices" in done.stdout
     assert "memory: " in done.stdout
@@ -62,7 +69,7 @@ def test_on_a_file_with_every_kind_of_defect(tmp_path: Path) -> None:
         "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0.5 0.5 1\nv 9 9 9\nv 2 0 0\n"
         "f 1 2 3 4\nf 1 2 5\nf 2 3 5\nf 3 4 5\nf 1 2 2\nf 1 2 7\n"
     )
-    done = run("--mesh", str(path), "--output", str(tmp_path / "out"), "--up", "z", cwd=tmp_path)
+    done = run("--no-training", "--mesh", str(path), "--output", str(tmp_path / "out"), "--up", "z", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "1 isolated vertex: 5" in done.stdout
     assert "1 dropped face" in done.stdout
@@ -110,7 +117,7 @@ def test_without_extras_it_says_what_is_not_written(
 ) -> None:
     for name in ("matplotlib", "trimesh", "pyvista"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert demo.main(["--vertices", "800", "--output", str(tmp_path)]) == 0
+    assert demo.main(["--no-training", "--vertices", "800", "--output", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert printed.count("not written") == 2
     assert "pip install eman[all]" in printed
@@ -121,8 +128,8 @@ def test_failed_equivariance_is_reported(
 ) -> None:
     """The check can fail: with a wrong rotation it does."""
     monkeypatch.setattr(eman.transforms.Similarity, "vectors_back", lambda self, vectors: vectors)
-    monkeypatch.setattr(demo, "_write", lambda *arguments: None)
-    assert demo.main(["--vertices", "800", "--output", str(tmp_path)]) == 1
+    monkeypatch.setattr(demo, "_write", lambda writers: None)
+    assert demo.main(["--no-training", "--vertices", "800", "--output", str(tmp_path)]) == 1
     printed = capsys.readouterr().out
     assert printed.count("TOO LARGE") == 1
     assert printed.count("as it should be") == 5
@@ -133,8 +140,8 @@ def test_a_network_that_is_not_equivariant_is_reported(
 ) -> None:
     made = eman.Model
     monkeypatch.setattr(eman, "Model", lambda preset, **options: made("authors", **options))
-    monkeypatch.setattr(demo, "_write", lambda *arguments: None)
-    assert demo.main(["--vertices", "800", "--output", str(tmp_path)]) == 1
+    monkeypatch.setattr(demo, "_write", lambda writers: None)
+    assert demo.main(["--no-training", "--vertices", "800", "--output", str(tmp_path)]) == 1
     printed = capsys.readouterr().out
     assert printed.count("TOO LARGE") == 2  # gauge and order; the similarity changes no frame relative to the mesh
 
@@ -143,6 +150,6 @@ def test_normals_undefined_all_over(tmp_path: Path) -> None:
     pytest.importorskip("trimesh")
     path = tmp_path / "sheet.obj"
     path.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\nf 3 2 1\n")
-    done = run("--mesh", str(path), "--output", str(tmp_path / "out"), cwd=tmp_path)
+    done = run("--no-training", "--mesh", str(path), "--output", str(tmp_path / "out"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "nothing can be said about its equivariance" in done.stdout
