@@ -739,7 +739,7 @@ eman_status eman_trainer_load(eman_context *context, const char *path, eman_trai
   CALL(emango_trainer_load(context, (char *)path, trainer, error));
 }
 
-void eman_trainer_free(eman_trainer *trainer) { FREE(emango_trainer_free(trainer), trainer); }
+void eman_trainer_free(eman_trainer *trainer) { FREE(emango_trainer_free(trainer, error), trainer); }
 
 eman_status eman_trainer_add_mesh(eman_trainer *trainer, const eman_mesh *mesh, const eman_view *labels,
                                   const char *name, int32_t validation) {

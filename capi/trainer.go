@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"libeman/core"
@@ -18,16 +19,31 @@ import (
 // trainerObject is a training and the context that it was made with.
 type trainerObject struct {
 	environment *environment
-	mutex       sync.Mutex // held during a step, not while the host is called
-	running     bool       // a run is in progress
-	freed       bool
+	mutex       sync.Mutex // held during a step
+	// stepping is the thread that a step runs on, by the address of what it has
+	// for its errors, or 0.
+	stepping atomic.Uintptr
+	running  bool // a run is in progress
+	freed    bool
 	*core.Trainer[float32]
 	lessons []*lesson
+}
+
+// lock waits for a step of another thread to end. On the thread of a step, which
+// the host's progress function runs on, the training is as it was before that
+// step: parameters and state change together, with no call of the host between.
+func (t *trainerObject) lock(message *C.emango_error) (unlock func()) {
+	if t.stepping.Load() == uintptr(unsafe.Pointer(message)) {
+		return func() {}
+	}
+	t.mutex.Lock()
+	return t.mutex.Unlock
 }
 
 // lesson is a mesh that a training learns from, as it was when it was added.
 type lesson struct {
 	mesh  *geometry.Mesh
+	arena *memory.Arena // of the labels
 	spec  core.Spec
 	graph *core.Graph[float32]     // kept as long as there is memory
 	input *core.MeshInput[float32] // likewise
@@ -85,6 +101,15 @@ func (l *lesson) forget() (freed bool) {
 	return freed
 }
 
+// close gives everything back.
+func (l *lesson) close() {
+	l.forget()
+	l.arena.Free()
+	if l.mesh != nil {
+		l.mesh.Close()
+	}
+}
+
 func (t *trainerObject) forget() (freed bool) {
 	for _, l := range t.lessons {
 		freed = l.forget() || freed
@@ -96,9 +121,13 @@ func (t *trainerObject) free() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.freed = true
-	t.forget()
+	t.dispose()
+}
+
+// dispose gives up everything.
+func (t *trainerObject) dispose() {
 	for _, l := range t.lessons {
-		l.mesh.Close()
+		l.close()
 	}
 	t.Free()
 	t.environment.release()
@@ -106,26 +135,49 @@ func (t *trainerObject) free() {
 
 // step makes one step. Where the memory does not suffice, the geometry of the
 // meshes that was kept makes room.
-func (t *trainerObject) step(control *parallel.Control) (core.StepRecord, error) {
+func (t *trainerObject) step(control *parallel.Control, message *C.emango_error) (record core.StepRecord, err error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.freed {
-		return core.StepRecord{}, invalidArgument("trainer: it was freed")
+		return record, errFreed
 	}
-	record, err := t.Step(control)
+	t.stepping.Store(uintptr(unsafe.Pointer(message)))
+	defer func() {
+		t.stepping.Store(0)
+		if t.freed { // by the host's progress function
+			t.dispose()
+			err = errFreed
+		}
+	}()
+	control = rising(control)
+	record, err = t.Step(control)
 	if errors.Is(err, memory.ErrOutOfMemory) && t.forget() {
 		record, err = t.Step(control)
 	}
 	return record, err
 }
 
+// rising is a control whose progress never falls, also where a part of the work
+// is done again.
+func rising(c *parallel.Control) *parallel.Control {
+	if c == nil || c.Progress == nil {
+		return c
+	}
+	highest := 0.0
+	return &parallel.Control{Cancelled: c.Cancelled, Progress: func(fraction float64) bool {
+		highest = max(highest, fraction)
+		return c.Progress(highest)
+	}}
+}
+
+var errFreed = invalidArgument("trainer: it was freed")
+
 // onTrainer opens a training and runs body, while nothing else uses it.
 func onTrainer(trainer *C.eman_trainer, message *C.emango_error, body func(t *trainerObject) error) C.eman_status {
 	return withTrainer(trainer, message, func(t *trainerObject) error {
-		t.mutex.Lock()
-		defer t.mutex.Unlock()
+		defer t.lock(message)()
 		if t.freed {
-			return invalidArgument("trainer: it was freed")
+			return errFreed
 		}
 		return body(t)
 	})
@@ -146,9 +198,8 @@ func withTrainer(trainer *C.eman_trainer, message *C.emango_error, body func(t *
 }
 
 // begin marks a training as running; end takes that back.
-func (t *trainerObject) begin() (end func(), err error) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
+func (t *trainerObject) begin(message *C.emango_error) (end func(), err error) {
+	defer t.lock(message)()
 	if t.running {
 		return nil, invalidArgument("trainer: a run is in progress")
 	}
@@ -217,8 +268,14 @@ func emango_trainer_load(context *C.eman_context, path *C.char, trainer **C.eman
 }
 
 //export emango_trainer_free
-func emango_trainer_free(trainer *C.eman_trainer) {
-	closeBox(unsafe.Pointer(trainer), kindTrainer, (*trainerObject).free)
+func emango_trainer_free(trainer *C.eman_trainer, message *C.emango_error) {
+	closeBox(unsafe.Pointer(trainer), kindTrainer, func(t *trainerObject) {
+		if t.stepping.Load() == uintptr(unsafe.Pointer(message)) {
+			t.freed = true // the step frees the rest
+			return
+		}
+		t.free()
+	})
 }
 
 //export emango_trainer_add_mesh
@@ -242,24 +299,24 @@ func emango_trainer_add_mesh(trainer *C.eman_trainer, mesh *C.eman_mesh, labels 
 		}
 		spec := t.Network()
 		vertices, _ := m.counts()
-		known, err := readLabels(t.environment, labels, core.RowsOf(spec, vertices))
+		l := &lesson{spec: spec, arena: t.environment.Memory.NewArena("training")}
+		known, err := readLabels(l.arena, labels, core.RowsOf(spec, vertices))
 		if err != nil {
-			return core.Named(text, err)
+			err = core.Named(text, err)
+		} else {
+			l.mesh, err = m.Transform(geometry.Similarity{Rotation: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, Scale: 1}, nil)
 		}
-		copied, err := m.Transform(geometry.Similarity{Rotation: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, Scale: 1}, nil)
-		if err != nil {
-			return err
+		if err == nil {
+			err = l.mesh.Read(func(v *geometry.View) error {
+				l.width = v.Diagonal()
+				return nil
+			})
 		}
-		l := &lesson{mesh: copied, spec: spec}
-		err = copied.Read(func(v *geometry.View) error {
-			l.width = v.Diagonal()
-			return nil
-		})
 		if err == nil {
 			err = t.Add(core.Example[float32]{Name: text, Load: l.load, Labels: known}, validation == 1)
 		}
 		if err != nil {
-			copied.Close()
+			l.close()
 			return err
 		}
 		t.lessons = append(t.lessons, l)
@@ -267,18 +324,25 @@ func emango_trainer_add_mesh(trainer *C.eman_trainer, mesh *C.eman_mesh, labels 
 	})
 }
 
-// readLabels copies the caller's labels.
-func readLabels(env *environment, labels *C.eman_view, rows int) ([]int32, error) {
-	scratch := env.Memory.NewArena("scratch")
-	defer scratch.Free()
-	given, err := loadIntegers(scratch, "labels", labels, rows)
+// readLabels copies the caller's labels to memory of the arena.
+func readLabels(arena *memory.Arena, labels *C.eman_view, rows int) ([]int32, error) {
+	a, err := inputArray("labels", labels, integers, int64(rows), 1)
 	if err != nil {
 		return nil, err
 	}
-	known := make([]int32, rows)
-	for i, label := range given {
-		if known[i] = int32(label); int64(known[i]) != label {
-			return nil, invalidArgument("labels: label %d is %d, which is no class", i, label)
+	known, err := memory.Make[int32](arena, a.rows)
+	if err != nil {
+		return nil, err
+	}
+	read := integerReader(a)
+	var part [256]int64
+	for begin := 0; begin < len(known); begin += len(part) {
+		given := part[:min(len(part), len(known)-begin)]
+		read(given, begin, begin+len(given))
+		for i, label := range given {
+			if known[begin+i] = int32(label); int64(known[begin+i]) != label {
+				return nil, invalidArgument("labels: label %d is %d, which is no class", begin+i, label)
+			}
 		}
 	}
 	return known, nil
@@ -296,7 +360,7 @@ func emango_trainer_run(trainer *C.eman_trainer, control *C.eman_control, step, 
 				return err
 			}
 		}
-		end, err := t.begin()
+		end, err := t.begin(message)
 		if err != nil {
 			return err
 		}
@@ -308,7 +372,7 @@ func emango_trainer_run(trainer *C.eman_trainer, control *C.eman_control, step, 
 		defer C.emango_release(unsafe.Pointer(info))
 		for first := t.State().Step; !t.Done(); {
 			done, next := t.Progress(first)
-			record, err := t.step(watch.Stage(done, next))
+			record, err := t.step(watch.Stage(done, next), message)
 			if err != nil {
 				return err
 			}
@@ -335,15 +399,12 @@ func emango_trainer_step(trainer *C.eman_trainer, control *C.eman_control, info 
 		if _, err := structSize("info", unsafe.Pointer(info)); err != nil {
 			return err
 		}
-		end, err := t.begin()
+		end, err := t.begin(message)
 		if err != nil {
 			return err
 		}
 		defer end()
-		if t.Done() {
-			return invalidArgument("trainer: the training is at its end")
-		}
-		record, err := t.step(watch)
+		record, err := t.step(watch, message)
 		if err != nil {
 			return err
 		}
@@ -419,7 +480,7 @@ func emango_model_evaluate(model *C.eman_model, mesh *C.eman_mesh, labels *C.ema
 		if _, err := structSize("result", unsafe.Pointer(result)); err != nil {
 			return err
 		}
-		known, err := readLabels(i.environment, labels, i.rows())
+		known, err := readLabels(i.scratch, labels, i.rows())
 		if err != nil {
 			return err
 		}

@@ -101,10 +101,15 @@ func (r *residual[T]) add(k simd.Kernels[T], x, y simd.Rows[T], n int) {
 // padded with zeros to height.
 func packTransposed[T, S simd.Float](weights []S, out, in, height int) *simd.Panel[T] {
 	panel := simd.NewPanel[T](height, out)
+	fillTransposed(panel, weights, out, in)
+	return panel
+}
+
+// fillTransposed is packTransposed into a panel of the same shape.
+func fillTransposed[T, S simd.Float](panel *simd.Panel[T], weights []S, out, in int) {
 	for o := range out {
 		for i := range in {
 			panel.Set(i, o, T(weights[o*in+i]))
 		}
 	}
-	return panel
 }

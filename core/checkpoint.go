@@ -1,9 +1,11 @@
 package core
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"libeman/simd"
@@ -18,7 +20,7 @@ import (
 //	model, labels   as in a model file
 //	training        the description, JSON (TrainingSpec)
 //	state           how far it is, JSON (TrainingState)
-//	examples        what it learns from: a sum over all labels, hexadecimal
+//	examples        what it learns from and validates with: sums over the labels, hexadecimal
 //
 // Everything else that a training depends on is a function of these: a resumed
 // training goes on bit for bit.
@@ -60,15 +62,19 @@ func (f *tensorFile) add(name string, shape []int, data []float32) {
 	f.tensors = append(f.tensors, Parameter[float32]{name, shape, data})
 }
 
-// examples is a sum over the labels of all examples.
-func (t *Trainer[T]) examples() string {
+// examples tells what the training learns from and validates with.
+func (t *Trainer[T]) examples() string { return fmt.Sprintf("%016x%016x", t.sums[0], t.sums[1]) }
+
+// sumLabels is a sum over the labels of an example, and that of those before it.
+func sumLabels(before uint64, labels []int32) uint64 {
 	sum := fnv.New64a()
-	for i, list := range [][]Example[T]{t.training, t.validation} {
-		for _, e := range list {
-			fmt.Fprint(sum, i, len(e.Labels), e.Labels)
-		}
+	word := binary.LittleEndian.AppendUint64(nil, before)
+	sum.Write(word)
+	for _, label := range labels {
+		binary.LittleEndian.PutUint32(word, uint32(label))
+		sum.Write(word[:4])
 	}
-	return fmt.Sprintf("%016x", sum.Sum64())
+	return sum.Sum64()
 }
 
 // Save writes the state of the training to a file, as Model.Save does.
@@ -85,7 +91,11 @@ func ResumeTrainer[T simd.Float](r *Runner[T], content []byte, admit Admit) (*Tr
 	if err != nil {
 		return nil, err
 	}
-	training, err := ParseTraining([]byte(file.metadata["training"]))
+	text := file.metadata["training"]
+	if err := checkItems("training", text, mostPatterns+spec.Classes); err != nil {
+		return nil, err
+	}
+	training, err := ParseTraining([]byte(text))
 	if err != nil {
 		return nil, invalidModel("training", "%v", err)
 	}
@@ -114,7 +124,10 @@ func ResumeTrainer[T simd.Float](r *Runner[T], content []byte, admit Admit) (*Tr
 	if err != nil {
 		return nil, invalidModel("training", "%v", err)
 	}
-	return t, t.restore(file, groups)
+	if err := t.restore(file, groups); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // LoadTrainer is ResumeTrainer for a file.
@@ -150,16 +163,37 @@ func (t *Trainer[T]) restore(file *tensorFile, groups map[string][]Parameter[T])
 	if t.moments[1], err = read(secondPrefix); err != nil {
 		return err
 	}
+	for i, second := range t.moments[1] {
+		if at := slices.IndexFunc(second, func(x T) bool { return x < 0 }); at >= 0 {
+			return invalidModel(secondPrefix+t.model.parameters[i].Name, "number %d is %g", at, second[at])
+		}
+	}
 	if len(groups[bestPrefix]) > 0 {
 		if t.best, err = read(bestPrefix); err != nil {
 			return err
 		}
 	}
-	t.resumed = file.metadata["examples"]
-	if err := decodeStrictly([]byte(file.metadata["state"]), &t.state); err != nil {
+	if t.resumed = file.metadata["examples"]; t.resumed == "" {
+		return invalidModel("examples", "they are missing")
+	}
+	state := file.metadata["state"]
+	if err := checkItems("state", state, recordFields*t.spec.Epochs); err != nil {
+		return err
+	}
+	if err := decodeStrictly([]byte(state), &t.state); err != nil {
 		return invalidModel("state", "%v", jsonError(err))
 	}
 	return t.state.check(&t.spec, t.best != nil)
+}
+
+// checkItems refuses JSON with many more items in lists than it can have, before
+// memory is taken for them.
+func checkItems(name, text string, most int) error {
+	const others = 64 // members of objects
+	if n := strings.Count(text, ","); n > most+others {
+		return invalidModel(name, "%d items, at most %d are possible", n, most+others)
+	}
+	return nil
 }
 
 // check says what cannot be in a state.
@@ -169,10 +203,21 @@ func (s *TrainingState) check(spec *TrainingSpec, best bool) error {
 		return invalidModel("state", "epoch: %d of %d, with a history of %d", s.Epoch, spec.Epochs, len(s.History))
 	case s.Step < 0 || s.Position < 0:
 		return invalidModel("state", "step: %d, position: %d", s.Step, s.Position)
+	case !s.Running.possible(s.Position > 0):
+		return invalidModel("state", "running: %+v at position %d", s.Running, s.Position)
 	case s.Best < -1 || s.Best >= len(s.History) || (s.Best >= 0) != best:
 		return invalidModel("state", "best: epoch %d of %d", s.Best, len(s.History))
 	case s.Best >= 0 && (s.History[s.Best].ValidationAccuracy == nil || s.History[s.Best].ValidationLoss == nil):
 		return invalidModel("state", "best: epoch %d has no validation", s.Best)
 	}
 	return nil
+}
+
+// possible says whether these can be the sums over some labels, or over none.
+func (s EpochSums) possible(some bool) bool {
+	if !some {
+		return s == EpochSums{}
+	}
+	loss, _ := s.mean()
+	return s.Weight > 0 && isFinite(loss) && s.Labels > 0 && s.Hits >= 0 && s.Hits <= s.Labels
 }

@@ -17,6 +17,9 @@ var (
 	ErrDiverged = errors.New("the training diverged")
 )
 
+// errOverflow is an invalid argument: features that overflow.
+var errOverflow = fmt.Errorf("%w: overflow", ErrInvalidArgument)
+
 // invalidModel returns an error that matches ErrInvalidModel and begins with
 // the thing that is wrong: a field or a tensor.
 func invalidModel(subject, format string, arguments ...any) error {
@@ -34,4 +37,4 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string        { return r.message }
-func (r *refusal) Is(target error) bool { return target == r.kind }
+func (r *refusal) Is(target error) bool { return errors.Is(r.kind, target) }

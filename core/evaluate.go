@@ -1,13 +1,16 @@
 package core
 
 import (
+	"sync/atomic"
+
+	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 	"libeman/simd"
 )
 
 // Evaluate computes the loss and the accuracy of a model on a mesh. confusion,
 // where not nil, [classes, classes], gets how many labels of a class (row) were
-// taken for another (column).
+// taken for another (column), added to it, also where there is an error.
 func (r *Runner[T]) Evaluate(m *Model[T], in *Input[T], target *Target, control *parallel.Control, confusion []int64) (sums EpochSums, err error) {
 	rows := m.Rows(in.Graph.Vertices())
 	h := &m.head
@@ -18,37 +21,39 @@ func (r *Runner[T]) Evaluate(m *Model[T], in *Input[T], target *Target, control 
 	if rows == 0 {
 		return sums, nil
 	}
-	block := h.block(h.classes)
-	losses, hits := make([]float64, (rows+block-1)/block), make([]int, (rows+block-1)/block)
-	labels, weights := make([]int32, rows), make([]T, rows)
-	weigh(target, labels, weights, 0, 1)
-	var best []int32
-	if confusion != nil {
-		best = make([]int32, rows)
+	block, arena := h.block(h.classes), r.budget.NewArena("inference")
+	defer arena.Free()
+	losses, err := memory.Make[float64](arena, int64((rows+block-1)/block))
+	if err != nil {
+		return sums, err
+	}
+	hits, err := memory.Make[int64](arena, int64(len(losses)))
+	if err != nil {
+		return sums, err
 	}
 	err = r.final(m, in, control, h.classes, func(w *scratch[T], hidden simd.Rows[T], begin, end int) {
-		if best != nil {
-			r.kernels.ArgMax(best[begin:end], hidden, h.second, h.secondBias, h.classes, end-begin)
+		if confusion != nil {
+			best := w.labels[:end-begin]
+			r.kernels.ArgMax(best, hidden, h.second, h.secondBias, h.classes, len(best))
+			for i, label := range target.Labels[begin:end] {
+				if label >= 0 {
+					atomic.AddInt64(&confusion[int(label)*h.classes+int(best[i])], 1)
+				}
+			}
 		}
 		logits := simd.Rows[T]{Data: w.logits, Stride: h.second.N}
 		for at := begin; at < end; at += h.chunk() {
 			n := min(h.chunk(), end-at)
 			r.kernels.Dense(logits, hidden.From(at-begin), h.second, h.secondBias, n, simd.Identity)
-			loss, hit := r.kernels.CrossEntropy(logits, labels[at:], weights[at:], h.classes, n)
+			weigh(target, w.labels[:n], w.rowWeights[:n], at, 1)
+			loss, hit := r.kernels.CrossEntropy(logits, w.labels[:], w.rowWeights[:], h.classes, n)
 			losses[begin/block] += loss
-			hits[begin/block] += hit
+			hits[begin/block] += int64(hit)
 		}
 	})
 	for i := range losses {
 		sums.Loss += losses[i]
-		sums.Hits += int64(hits[i])
-	}
-	if err == nil {
-		for i, label := range best {
-			if target.Labels[i] >= 0 {
-				confusion[int(target.Labels[i])*h.classes+int(label)]++
-			}
-		}
+		sums.Hits += hits[i]
 	}
 	return sums, err
 }

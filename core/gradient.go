@@ -26,6 +26,19 @@ type gradient[T simd.Float] struct {
 
 func newGradient[T simd.Float](m *Model[T]) *gradient[T] {
 	g := &gradient[T]{model: m, head: newHeadGradient(&m.head)}
+	g.prepareLayers()
+	return g
+}
+
+// refresh makes the transposed matrices anew after a refresh of the model.
+func (g *gradient[T]) refresh() {
+	g.prepareLayers()
+	g.head.fill()
+}
+
+func (g *gradient[T]) prepareLayers() {
+	m := g.model
+	g.layers = nil
 	for i := range m.layers {
 		l, ledger := &m.layers[i], &ledger{}
 		var lg layerGradient[T]
@@ -39,7 +52,6 @@ func newGradient[T simd.Float](m *Model[T]) *gradient[T] {
 		lg.sums = make([]float64, ledger.size)
 		g.layers = append(g.layers, lg)
 	}
-	return g
 }
 
 // clear begins a new sum.
@@ -58,9 +70,9 @@ func (g *gradient[T]) parameters() (list [][]T) {
 	}
 	h := g.head
 	wide := map[string][]T{
-		"dense1.weight": unpadded(h.ofFirst, h.hidden, h.in, h.first.N),
+		"dense1.weight": unpadded(h.ofFirst, h.hidden, h.in, h.first.K),
 		"dense1.bias":   h.ofFirstBias[:h.hidden],
-		"dense2.weight": unpadded(h.ofSecond, h.classes, h.hidden, h.denseHead.second.K),
+		"dense2.weight": unpadded(h.ofSecond, h.classes, h.hidden, h.second.K),
 		"dense2.bias":   h.ofSecondBias[:h.classes],
 	}
 	for _, p := range g.model.parameters {
@@ -111,8 +123,6 @@ type gradientScratch[T simd.Float] struct {
 	ofSelfRows []T // as selfRows
 	ofHidden   []T // [headRows, hidden]
 	sums       []T // of a layer, over a few blocks
-	labels     [headTile]int32
-	rowWeights [headTile]T
 }
 
 // saved is what the forward pass keeps of a layer for the backward pass.
@@ -205,9 +215,9 @@ func (w *gradientWorkspace[T]) arrays(g *gradient[T], graph *Graph[T]) (list []a
 	if m.spec.Task == TaskSegmentation {
 		held = int64(h.rows(graph.Vertices()))
 	}
-	rows(&w.headArrays.hidden, held, h.denseHead.second.K)
-	rows(&w.headArrays.ofHidden, held, h.denseHead.second.K)
-	rows(&w.headArrays.scores, held, h.denseHead.second.N)
+	rows(&w.headArrays.hidden, held, h.second.K)
+	rows(&w.headArrays.ofHidden, held, h.second.K)
+	rows(&w.headArrays.scores, held, h.second.N)
 	tiles := (held + headTile - 1) / headTile
 	w.headArrays.tileHits = make([]int, tiles)
 	for i := range w.workers {
@@ -223,7 +233,7 @@ func (w *gradientWorkspace[T]) arrays(g *gradient[T], graph *Graph[T]) (list []a
 	groups := (vertices + int64(groupVertices(graph.Vertices())) - 1) / int64(groupVertices(graph.Vertices()))
 	return list, []array[float64]{
 		{&w.headArrays.losses, tiles},
-		{&w.pooled, (vertices + poolRows - 1) / poolRows * int64(h.denseHead.second.K)},
+		{&w.pooled, (vertices + poolRows - 1) / poolRows * int64(h.second.K)},
 		{&w.partial, groups * sums},
 	}
 }

@@ -26,23 +26,24 @@ func newDenseHead[T simd.Float](spec Spec, parameter func(string) []T) denseHead
 	in := spec.outputType().Channels
 	head := denseHead[T]{
 		in: in, hidden: spec.Hidden, classes: spec.Classes, activation: simd.ReLU,
-		first:      packTransposed[T](parameter("dense1.weight"), spec.Hidden, in, simd.Padded(in)),
-		second:     packTransposed[T](parameter("dense2.weight"), spec.Classes, spec.Hidden, simd.Padded(spec.Hidden)),
-		firstBias:  padded(parameter("dense1.bias")),
-		secondBias: padded(parameter("dense2.bias")),
+		first:     simd.NewPanel[T](simd.Padded(in), spec.Hidden),
+		second:    simd.NewPanel[T](simd.Padded(spec.Hidden), spec.Classes),
+		firstBias: make([]T, simd.Padded(spec.Hidden)), secondBias: make([]T, simd.Padded(spec.Classes)),
 	}
-	head.firstLimit, head.secondLimit = largestInput(head.first, head.firstBias), largestInput(head.second, head.secondBias)
+	head.fill(parameter)
 	if spec.Kind == KindSpiral {
 		head.activation = simd.ELU
 	}
 	return head
 }
 
-// padded is a copy of values with zeros behind them.
-func padded[T simd.Float](values []T) []T {
-	row := make([]T, simd.Padded(len(values)))
-	copy(row, values)
-	return row
+// fill reads the parameters.
+func (h *denseHead[T]) fill(parameter func(string) []T) {
+	fillTransposed(h.first, parameter("dense1.weight"), h.hidden, h.in)
+	fillTransposed(h.second, parameter("dense2.weight"), h.classes, h.hidden)
+	copy(h.firstBias, parameter("dense1.bias"))
+	copy(h.secondBias, parameter("dense2.bias"))
+	h.firstLimit, h.secondLimit = largestInput(h.first, h.firstBias), largestInput(h.second, h.secondBias)
 }
 
 // largestInput is how large the inputs of a dense layer may be so that no sum
@@ -92,7 +93,7 @@ func checkRows[T simd.Float](x simd.Rows[T], width, first, n int, limit T) error
 		for _, value := range x.Row(i, width) {
 			if !(value <= limit && value >= -limit) {
 				var of T
-				return invalidArgument(fmt.Sprintf("vertex %d", first+i), "the network's features overflow %T", of)
+				return &refusal{errOverflow, fmt.Sprintf("vertex %d: the network's features overflow %T", first+i, of)}
 			}
 		}
 	}

@@ -23,10 +23,10 @@ const (
 // headGradient is the backward pass of the dense layers.
 type headGradient[T simd.Float] struct {
 	*denseHead[T]
-	first *simd.Panel[T] // transposed
-	// second is transposed, classDepth classes at a time: so many rows of a panel
+	transposedFirst *simd.Panel[T]
+	// transposedSecond has classDepth classes at a time: so many rows of a panel
 	// stay in the second-level cache while the scores pass.
-	second []*simd.Panel[T]
+	transposedSecond []*simd.Panel[T]
 	// The gradients of the tensors, rows padded to a multiple of simd.Lanes:
 	// [hidden, padded in], [padded hidden], [classes, padded hidden], [padded
 	// classes].
@@ -36,20 +36,28 @@ type headGradient[T simd.Float] struct {
 
 func newHeadGradient[T simd.Float](h *denseHead[T]) *headGradient[T] {
 	g := &headGradient[T]{
-		denseHead: h, first: h.first.Transposed(),
+		denseHead: h, transposedFirst: h.first.Transposed(),
 		ofFirst: simd.Aligned[T](h.hidden * h.first.K), ofFirstBias: simd.Aligned[T](h.first.N),
 		ofSecond: simd.Aligned[T](h.classes * h.second.K), ofSecondBias: simd.Aligned[T](h.second.N),
 	}
 	for class := 0; class < h.second.N; class += classDepth {
-		g.second = append(g.second, h.second.TransposedColumns(class, min(class+classDepth, h.second.N)))
+		g.transposedSecond = append(g.transposedSecond, h.second.TransposedColumns(class, min(class+classDepth, h.second.N)))
 	}
 	return g
+}
+
+// fill transposes the matrices of the dense layers, which were changed.
+func (h *headGradient[T]) fill() {
+	h.first.TransposeColumns(h.transposedFirst, 0)
+	for i, panel := range h.transposedSecond {
+		h.second.TransposeColumns(panel, i*classDepth)
+	}
 }
 
 // ofHidden computes the gradient with respect to the hidden features of n rows
 // from that with respect to the scores.
 func (h *headGradient[T]) ofHidden(k simd.Kernels[T], to, scores simd.Rows[T], n int) {
-	for i, panel := range h.second {
+	for i, panel := range h.transposedSecond {
 		k.Multiply(to, scores.Columns(i*classDepth), panel, n, i > 0)
 	}
 }
@@ -65,7 +73,7 @@ func (h *headGradient[T]) clear() {
 // rows is how many rows the scores of which are held at a time, a multiple of
 // headTile.
 func (h *headGradient[T]) rows(vertices int) int {
-	most := max(1, min(vertices+headTile-1, headScores/h.denseHead.second.N)/headTile)
+	most := max(1, min(vertices+headTile-1, headScores/h.second.N)/headTile)
 	return most * headTile
 }
 
@@ -143,7 +151,7 @@ func (h *headGradient[T]) hideRows(k simd.Kernels[T], hidden, x simd.Rows[T], fi
 	if err := checkRows(x, h.in, first, n, h.firstLimit); err != nil {
 		return err
 	}
-	k.Dense(hidden, x, h.denseHead.first, h.firstBias, n, h.activation)
+	k.Dense(hidden, x, h.first, h.firstBias, n, h.activation)
 	dropRows(h.dropout, hidden, first, n)
 	return checkRows(hidden, h.hidden, first, n, h.secondLimit)
 }
@@ -151,7 +159,7 @@ func (h *headGradient[T]) hideRows(k simd.Kernels[T], hidden, x simd.Rows[T], fi
 // unhideRows replaces the gradient with respect to hidden rows by that before
 // the activation, and writes that with respect to x.
 func (h *headGradient[T]) unhideRows(k simd.Kernels[T], gradient, hidden, ofX simd.Rows[T], first, n int) {
-	width := h.denseHead.first.N
+	width := h.first.N
 	dropRows(h.dropout, gradient, first, n)
 	if h.activation == simd.ReLU {
 		k.RectifyGradient(gradient, hidden, width, n)
@@ -160,7 +168,7 @@ func (h *headGradient[T]) unhideRows(k simd.Kernels[T], gradient, hidden, ofX si
 			unELU(gradient.Row(i, width), hidden.Row(i, width), T(1/h.dropout.scale()))
 		}
 	}
-	k.Multiply(ofX, gradient, h.first, n, false)
+	k.Multiply(ofX, gradient, h.transposedFirst, n, false)
 }
 
 // sumColumns adds n rows to a row.
@@ -195,7 +203,7 @@ func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], f
 			return err
 		}
 		scores := a.scores.From(begin)
-		k.Dense(scores, hidden, h.denseHead.second, h.secondBias, rows, simd.Identity)
+		k.Dense(scores, hidden, h.second, h.secondBias, rows, simd.Identity)
 		w := &c.workers[worker]
 		weigh(c.target, w.labels[:rows], w.rowWeights[:rows], first+begin, scale)
 		losses[begin/headTile], hits[begin/headTile] = k.CrossEntropy(scores, w.labels[:], w.rowWeights[:], h.classes, rows)
@@ -213,13 +221,13 @@ func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], f
 	chunks := (h.classes + classChunk - 1) / classChunk
 	return c.pool.For(control.Stage(0.7, 1), chunks+1, func(_, chunk int) error {
 		if chunk == chunks {
-			k.Correlate(simd.Rows[T]{Data: h.ofFirst, Stride: h.first.N}, a.ofHidden, x, h.hidden, h.first.N, n)
+			k.Correlate(simd.Rows[T]{Data: h.ofFirst, Stride: h.first.K}, a.ofHidden, x, h.hidden, h.first.K, n)
 			sumColumns(k, h.ofFirstBias, a.ofHidden, n)
 			return nil
 		}
 		at := chunk * classChunk
 		classes := min(classChunk, h.classes-at)
-		scores, width := a.scores.Columns(at), h.denseHead.second.K
+		scores, width := a.scores.Columns(at), h.second.K
 		k.Correlate(simd.Rows[T]{Data: h.ofSecond[at*width:], Stride: width}, scores, a.hidden, classes, width, n)
 		sumColumns(k, h.ofSecondBias[at:at+classes], scores, n)
 		return nil
@@ -228,7 +236,7 @@ func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], f
 
 // classify is segment for a class of the whole mesh.
 func (c *gradientCall[T]) classify(h *headGradient[T], x, ofX simd.Rows[T], scale float64) error {
-	vertices, width := c.input.Graph.Vertices(), h.denseHead.second.K
+	vertices, width := c.input.Graph.Vertices(), h.second.K
 	k := c.kernels
 	hide := func(worker, begin, end int) (simd.Rows[T], error) {
 		hidden := simd.Rows[T]{Data: c.workers[worker].hidden, Stride: width}
@@ -262,8 +270,8 @@ func (c *gradientCall[T]) classify(h *headGradient[T], x, ofX simd.Rows[T], scal
 			copy(gradient.Row(i, width), ofMean)
 		}
 		h.unhideRows(k, gradient, hidden, ofX.From(begin), begin, n)
-		k.Correlate(simd.Rows[T]{Data: sums, Stride: h.first.N}, gradient, x.From(begin), h.hidden, h.first.N, n)
-		sumColumns(k, sums[h.hidden*h.first.N:], gradient, n)
+		k.Correlate(simd.Rows[T]{Data: sums, Stride: h.first.K}, gradient, x.From(begin), h.hidden, h.first.K, n)
+		sumColumns(k, sums[h.hidden*h.first.K:], gradient, n)
 		return nil
 	}, func(sums []float64) {
 		for i := range h.ofFirst {
@@ -281,12 +289,12 @@ func (h *headGradient[T]) sums() int { return len(h.ofFirst) + len(h.ofFirstBias
 // classifyMean treats the mean of the hidden features and returns the gradient
 // with respect to each vertex's.
 func (c *gradientCall[T]) classifyMean(h *headGradient[T], scale float64) []T {
-	k, width, vertices := c.kernels, h.denseHead.second.K, c.input.Graph.Vertices()
+	k, width, vertices := c.kernels, h.second.K, c.input.Graph.Vertices()
 	mean := simd.Rows[T]{Data: c.workers[0].hidden[:width], Stride: width}
 	meanRow(mean.Data, c.pooled, vertices)
 	w := &c.workers[0]
 	weigh(c.target, w.labels[:1], w.rowWeights[:1], 0, scale)
-	k.Dense(c.headArrays.scores, mean, h.denseHead.second, h.secondBias, 1, simd.Identity)
+	k.Dense(c.headArrays.scores, mean, h.second, h.secondBias, 1, simd.Identity)
 	c.loss, c.hits = k.CrossEntropy(c.headArrays.scores, w.labels[:], w.rowWeights[:], h.classes, 1)
 	k.Correlate(simd.Rows[T]{Data: h.ofSecond, Stride: width}, c.headArrays.scores, mean, h.classes, width, 1)
 	sumColumns(k, h.ofSecondBias[:h.classes], c.headArrays.scores, 1)

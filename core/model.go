@@ -151,12 +151,26 @@ func (m *Model[T]) Layers() (infos []LayerInfo) {
 // prepare builds the matrices that are applied at run time.
 func prepare[T simd.Float](spec Spec, parameters []Parameter[T]) *Model[T] {
 	m := &Model[T]{spec: spec, parameters: parameters}
-	for _, l := range spec.layers() {
+	m.prepareLayers()
+	m.head = newDenseHead(spec, m.parameter)
+	return m
+}
+
+// refresh makes the matrices anew from changed parameters, those of the dense
+// layers, which are most of all, in the same memory.
+func (m *Model[T]) refresh() {
+	m.prepareLayers()
+	m.head.fill(m.parameter)
+}
+
+func (m *Model[T]) prepareLayers() {
+	m.layers = nil
+	for _, l := range m.spec.layers() {
 		p := m.layerParameters(l.name)
 		step := layer[T]{name: l.name, in: l.in, out: l.out}
 		if l.convolution != nil {
 			step.convolution = newConvolution[T](*l.convolution, p)
-			step.activation = newActivation[T](l.nonlinearity, l.out, spec.Samples, p)
+			step.activation = newActivation[T](l.nonlinearity, l.out, m.spec.Samples, p)
 		} else {
 			step.spiral = newSpiralLayer[T](l.in.Channels, l.out.Channels, l.spiral, p)
 		}
@@ -165,8 +179,6 @@ func prepare[T simd.Float](spec Spec, parameters []Parameter[T]) *Model[T] {
 		}
 		m.layers = append(m.layers, step)
 	}
-	m.head = newDenseHead(spec, m.parameter)
-	return m
 }
 
 // layerParameters are the tensors whose names begin with prefix, by the rest

@@ -39,11 +39,20 @@ type Trainer[T simd.Float] struct {
 	moments  [2][][]T // of each parameter
 	space    *gradientWorkspace[T]
 
-	training, validation []Example[T]
+	training, validation []example[T]
+	sums                 [2]uint64 // over the labels of both
 
 	state   TrainingState
-	best    [][]T  // the parameters of the best validation; nil before the first
-	resumed string // the examples that a resumed training had, see examples
+	record  StepRecord // of the last step
+	best    [][]T      // the parameters of the best validation; nil before the first
+	resumed string     // the examples that a resumed training had, see examples
+}
+
+// example is an Example with what its labels come to.
+type example[T simd.Float] struct {
+	Example[T]
+	target Target
+	weight float64 // of all labels
 }
 
 // TrainingState is how far a training is.
@@ -85,6 +94,9 @@ type EpochRecord struct {
 	ValidationLoss     *float64 `json:"validation_loss,omitempty"`
 	ValidationAccuracy *float64 `json:"validation_accuracy,omitempty"`
 }
+
+// recordFields is the number of an EpochRecord's fields.
+const recordFields = 5
 
 // StepRecord is what one step came to.
 type StepRecord struct {
@@ -146,27 +158,29 @@ func (t *Trainer[T]) Spec() TrainingSpec { return t.spec }
 // State is how far the training is; read it only.
 func (t *Trainer[T]) State() *TrainingState { return &t.state }
 
-// Add adds an example to the training, or to the validation. Examples come in
-// the order in which they were added, also after a resumption.
+// Add adds an example to the training, or to the validation, before the first
+// step. Examples come in the order in which they were added, also after a
+// resumption. One without any label that counts is left out.
 func (t *Trainer[T]) Add(e Example[T], validate bool) error {
-	target := t.target(&e)
-	if err := target.check(RowsOf(t.model.spec, len(e.Labels)), t.model.spec.Classes); err != nil {
+	if t.state.Step > 0 && t.resumed == "" {
+		return invalidArgument("examples", "the training has begun")
+	}
+	x := example[T]{Example: e, target: Target{Labels: e.Labels}}
+	if len(t.spec.ClassWeights) > 0 {
+		x.target.ClassWeights = t.spec.ClassWeights
+	}
+	if err := x.target.check(RowsOf(t.model.spec, len(e.Labels)), t.model.spec.Classes); err != nil {
 		return Named(e.Name, err)
 	}
+	if x.weight = x.target.total(); x.weight == 0 {
+		return nil
+	}
+	list, sum := &t.training, &t.sums[0]
 	if validate {
-		t.validation = append(t.validation, e)
-	} else {
-		t.training = append(t.training, e)
+		list, sum = &t.validation, &t.sums[1]
 	}
+	*list, *sum = append(*list, x), sumLabels(*sum, e.Labels)
 	return nil
-}
-
-func (t *Trainer[T]) target(e *Example[T]) *Target {
-	target := &Target{Labels: e.Labels}
-	if len(t.spec.ClassWeights) > 0 {
-		target.ClassWeights = t.spec.ClassWeights
-	}
-	return target
 }
 
 // Named says which mesh an error is about.
@@ -214,8 +228,16 @@ func (t *Trainer[T]) Network() Spec { return t.model.Spec() }
 // Progress is which part of what a run had to do at step first is done, and
 // will be after the next step.
 func (t *Trainer[T]) Progress(first int64) (done, next float64) {
-	total := float64(int64(t.spec.Epochs)*t.stepsAnEpoch() - first)
-	return float64(t.state.Step-first) / total, float64(t.state.Step+1-first) / total
+	total := int64(t.spec.Epochs)*t.stepsAnEpoch() - first
+	if total == 0 { // all but the last validation
+		return 0, 1
+	}
+	at := t.state.Step - first
+	done, next = float64(at)/float64(total), float64(at+1)/float64(total)
+	if t.state.Position == len(t.training) { // a validation that failed before
+		next = done
+	}
+	return done, next
 }
 
 // Run trains until the end, calling step, which may be nil, after every step;
@@ -240,16 +262,19 @@ func (t *Trainer[T]) Run(control *parallel.Control, step func(StepRecord) error)
 	return nil
 }
 
-// check refuses a training that has nothing to learn from.
+// check refuses a training that has nothing to learn from, or not what it began
+// with.
 func (t *Trainer[T]) check() error {
-	total := 0.0
-	for i := range t.training {
-		total += t.target(&t.training[i]).total()
+	if len(t.training) == 0 {
+		return invalidArgument("labels", "none of the meshes to train with has a label that counts")
 	}
-	if len(t.training) == 0 || total == 0 {
-		return invalidArgument("labels", "none of the %d meshes to train with has a label that counts", len(t.training))
+	if t.resumed == "" {
+		return nil
 	}
-	if t.resumed != "" && t.resumed != t.examples() || t.state.Position > len(t.training) {
+	perStep, position := t.spec.MeshesPerStep, t.state.Position
+	whole := position == len(t.training) || position < len(t.training) && position%perStep == 0
+	steps := int64(t.state.Epoch)*t.stepsAnEpoch() + int64((position+perStep-1)/perStep)
+	if t.resumed != t.examples() || !whole || t.state.Step != steps {
 		return invalidArgument("examples", "they are not those that the training began with, or in another order")
 	}
 	t.resumed = ""
@@ -260,6 +285,9 @@ func (t *Trainer[T]) check() error {
 // leaves the training as it was, or, where only the validation failed, before
 // that.
 func (t *Trainer[T]) Step(control *parallel.Control) (record StepRecord, err error) {
+	if t.Done() {
+		return record, invalidArgument("trainer", "the training is at its end")
+	}
 	if err := t.check(); err != nil {
 		return record, err
 	}
@@ -267,25 +295,26 @@ func (t *Trainer[T]) Step(control *parallel.Control) (record StepRecord, err err
 	if t.state.Position+t.spec.MeshesPerStep >= len(t.training) && len(t.validation) > 0 {
 		share = 0.5
 	}
-	record.Epoch = t.state.Epoch + 1
 	if t.state.Position < len(t.training) {
-		err = t.learn(&record, control.Stage(0, share))
+		if err := t.learn(control.Stage(0, share)); err != nil {
+			return record, err
+		}
 	}
-	if err == nil && t.state.Position == len(t.training) {
+	record = t.record
+	if t.state.Position == len(t.training) {
 		record.Finished, err = t.finishEpoch(control.Stage(share, 1))
 	}
-	record.Step, record.Steps = t.state.Step, int64(t.spec.Epochs)*t.stepsAnEpoch()
 	return record, err
 }
 
 // learn makes one step.
-func (t *Trainer[T]) learn(record *StepRecord, control *parallel.Control) error {
+func (t *Trainer[T]) learn(control *parallel.Control) error {
 	begin := t.state.Position
 	end := min(begin+t.spec.MeshesPerStep, len(t.training))
 	meshes := t.order()[begin:end]
 	total := 0.0
 	for _, i := range meshes {
-		total += t.target(&t.training[i]).total()
+		total += t.training[i].weight
 	}
 	t.gradient.clear()
 	var sums EpochSums
@@ -293,32 +322,33 @@ func (t *Trainer[T]) learn(record *StepRecord, control *parallel.Control) error 
 		stage := control.Stage(float64(j)/float64(len(meshes)), float64(j+1)/float64(len(meshes)))
 		of, err := t.learnFrom(i, total, stage)
 		if err != nil {
-			return Named(t.training[i].Name, err)
+			return Named(t.training[i].Name, t.diverged(err))
 		}
 		sums.add(of)
 	}
-	step := t.state.Step + 1
-	record.LearningRate = t.spec.rate(step, int64(t.spec.Epochs)*t.stepsAnEpoch())
-	if total > 0 {
-		record.Loss, record.Accuracy = sums.mean()
-		norm, err := t.update(step, record.LearningRate)
-		if err != nil {
-			return err
-		}
-		record.GradientNorm = norm
+	record := StepRecord{Step: t.state.Step + 1, Steps: int64(t.spec.Epochs) * t.stepsAnEpoch(), Epoch: t.state.Epoch + 1}
+	record.Loss, record.Accuracy = sums.mean()
+	record.LearningRate = t.spec.rate(record.Step, record.Steps)
+	var err error
+	if record.GradientNorm, err = t.update(record.Step, record.LearningRate); err != nil {
+		return err
 	}
-	t.state.Step, t.state.Position = step, end
+	t.record, t.state.Step, t.state.Position = record, record.Step, end
 	t.state.Running.add(sums)
 	return nil
+}
+
+// diverged says of features that overflow what they mean in a training.
+func (t *Trainer[T]) diverged(err error) error {
+	if errors.Is(err, errOverflow) {
+		return fmt.Errorf("%w: step %d: %v", ErrDiverged, t.state.Step+1, err)
+	}
+	return err
 }
 
 // learnFrom adds the gradient of one mesh, whose labels are a part of total.
 func (t *Trainer[T]) learnFrom(i int, total float64, control *parallel.Control) (sums EpochSums, err error) {
 	e := &t.training[i]
-	target := t.target(e)
-	if sums.Weight = target.total(); sums.Weight == 0 {
-		return sums, nil
-	}
 	in, free, err := e.Load(t.motion(i), control.Stage(0, 0.1))
 	if err != nil {
 		return sums, err
@@ -329,15 +359,11 @@ func (t *Trainer[T]) learnFrom(i int, total float64, control *parallel.Control) 
 		rate = *t.spec.Dropout
 	}
 	seed := newStream(t.spec.Seed, "dropout").bits(int(t.state.Step)) + uint64(i)
-	loss, hits, err := t.runner.backward(t.space, t.gradient, in, target, 1/total, rate, seed, control.Stage(0.1, 1))
-	switch {
-	case errors.Is(err, ErrInvalidArgument): // the labels were checked: the features overflow
-		err = fmt.Errorf("%w: step %d: %v", ErrDiverged, t.state.Step+1, err)
-	case err == nil && !isFinite(loss):
+	loss, hits, err := t.runner.backward(t.space, t.gradient, in, &e.target, 1/total, rate, seed, control.Stage(0.1, 1))
+	if err == nil && !isFinite(loss) {
 		err = fmt.Errorf("%w: step %d: the loss is %g", ErrDiverged, t.state.Step+1, loss)
 	}
-	sums.Loss, sums.Hits, sums.Labels = loss*total, int64(hits), target.counted()
-	return sums, err
+	return EpochSums{Loss: loss * total, Weight: e.weight, Hits: int64(hits), Labels: e.target.counted()}, err
 }
 
 // order is the order of the meshes in the epoch.
@@ -386,15 +412,16 @@ func rotationOf(q [4]float64) [9]float64 {
 // updateSize is the number of parameters that one thread changes at a time.
 const updateSize = 1 << 15
 
+// largestGradient is the norm of the largest gradient whose squares, and with
+// them the second moments, are numbers in float32.
+const largestGradient = 1e18
+
 // update changes the parameters by the gradient and returns its norm. A
-// gradient that is not finite changes nothing.
+// gradient that is too large, or not finite, changes nothing.
 func (t *Trainer[T]) update(step int64, rate float64) (norm float64, err error) {
 	gradients := t.gradient.parameters()
 	if norm, err = t.norm(gradients); err != nil {
 		return norm, err
-	}
-	if !isFinite(norm) {
-		return norm, fmt.Errorf("%w: step %d: the norm of the gradient is %g", ErrDiverged, step, norm)
 	}
 	s := simd.AdamStep{
 		Beta1: t.spec.Beta1, Beta2: t.spec.Beta2, Epsilon: t.spec.Epsilon, Decay: 1, Scale: 1,
@@ -408,17 +435,15 @@ func (t *Trainer[T]) update(step int64, rate float64) (norm float64, err error) 
 	if clip := t.spec.ClipNorm; clip > 0 && norm > clip {
 		s.Scale = clip / norm
 	}
+	if !(s.Scale*norm <= largestGradient) {
+		return norm, fmt.Errorf("%w: step %d: the norm of the gradient is %g", ErrDiverged, step, norm)
+	}
 	err = t.eachPart(gradients, func(_, i, begin, end int) {
 		t.runner.kernels.Adam(t.model.parameters[i].Data[begin:end], t.moments[0][i][begin:end], t.moments[1][i][begin:end], gradients[i][begin:end], &s)
 	})
-	t.refresh()
+	t.model.refresh()
+	t.gradient.refresh()
 	return norm, err
-}
-
-// refresh makes the matrices of the network from changed parameters.
-func (t *Trainer[T]) refresh() {
-	t.model = prepare(t.model.spec, t.model.parameters)
-	t.gradient = newGradient(t.model)
 }
 
 // eachPart calls body for consecutive parts of the tensors that are not frozen.
@@ -466,11 +491,11 @@ func (t *Trainer[T]) finishEpoch(control *parallel.Control) (*EpochRecord, error
 		stage := control.Stage(float64(i)/float64(len(t.validation)), float64(i+1)/float64(len(t.validation)))
 		of, err := t.validate(&t.validation[i], stage)
 		if err != nil {
-			return nil, Named(t.validation[i].Name, err)
+			return nil, Named(t.validation[i].Name, t.diverged(err))
 		}
 		sums.add(of)
 	}
-	if sums.Labels > 0 {
+	if len(t.validation) > 0 {
 		loss, accuracy := sums.mean()
 		record.ValidationLoss, record.ValidationAccuracy = &loss, &accuracy
 		if t.isBest(&record) {
@@ -496,11 +521,11 @@ func (t *Trainer[T]) isBest(record *EpochRecord) bool {
 	return *record.ValidationLoss < *best.ValidationLoss
 }
 
-func (t *Trainer[T]) validate(e *Example[T], control *parallel.Control) (sums EpochSums, err error) {
+func (t *Trainer[T]) validate(e *example[T], control *parallel.Control) (sums EpochSums, err error) {
 	in, free, err := e.Load(nil, control.Stage(0, 0.1))
 	if err != nil {
 		return sums, err
 	}
 	defer free()
-	return t.runner.Evaluate(t.model, in, t.target(e), control.Stage(0.1, 1), nil)
+	return t.runner.Evaluate(t.model, in, &e.target, control.Stage(0.1, 1), nil)
 }

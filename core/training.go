@@ -26,6 +26,15 @@ const (
 	ScheduleOneCycle Schedule = "one_cycle"
 )
 
+const (
+	// mostEpochs bounds the history, which must fit the header of a checkpoint.
+	mostEpochs = 1e5
+	// leastEpsilon is about the root of the smallest second moment in float32:
+	// with less, one that is 0 makes a step without a bound.
+	leastEpsilon = 1e-20
+	mostPatterns = 1 << 10
+)
+
 // TrainingSpec describes a training. Its JSON form has exactly these fields;
 // those left out have the values of DefaultTraining.
 type TrainingSpec struct {
@@ -107,7 +116,7 @@ func (s TrainingSpec) Validate() error {
 		value      int
 		least, top int
 	}{
-		{"epochs", s.Epochs, 1, 1e6}, {"warm_up", s.WarmUp, 0, 1e9}, {"meshes_per_step", s.MeshesPerStep, 1, 1e6}, {"patience", s.Patience, 0, 1e6},
+		{"epochs", s.Epochs, 1, mostEpochs}, {"warm_up", s.WarmUp, 0, 1e9}, {"meshes_per_step", s.MeshesPerStep, 1, 1e6}, {"patience", s.Patience, 0, 1e6},
 	} {
 		if n.value < n.least || n.value > n.top {
 			return invalidArgument("training", "%s: %d is out of range [%d, %d]", n.field, n.value, n.least, n.top)
@@ -125,23 +134,29 @@ func (s TrainingSpec) checkReals() error {
 		dropout = *s.Dropout
 	}
 	for _, x := range []struct {
-		field string
-		value float64
-		most  float64
-		open  bool // most itself is not allowed
+		field       string
+		value       float64
+		least, most float64
+		open        bool // most itself is not allowed
 	}{
-		{"learning_rate", s.LearningRate, 1e6, false}, {"beta1", s.Beta1, 1, true}, {"beta2", s.Beta2, 1, true},
-		{"epsilon", s.Epsilon, 1, false}, {"weight_decay", s.WeightDecay, 1e6, false}, {"clip_norm", s.ClipNorm, math.MaxFloat64, false},
-		{"dropout", dropout, 1, true}, {"augment.translation", s.Augment.Translation, 1e3, false}, {"augment.scale", s.Augment.Scale, 1e3, false},
+		{"learning_rate", s.LearningRate, 0, 1e6, false}, {"beta1", s.Beta1, 0, 1, true}, {"beta2", s.Beta2, 0, 1, true},
+		{"epsilon", s.Epsilon, leastEpsilon, 1, false}, {"weight_decay", s.WeightDecay, 0, 1e6, false}, {"clip_norm", s.ClipNorm, 0, math.MaxFloat64, false},
+		{"dropout", dropout, 0, 1, true}, {"augment.translation", s.Augment.Translation, 0, 1e3, false}, {"augment.scale", s.Augment.Scale, 0, 1e3, false},
 	} {
-		if !(x.value >= 0 && x.value <= x.most) || x.open && x.value == x.most {
-			return invalidArgument("training", "%s: %g is not between 0 and %g", x.field, x.value, x.most)
+		if !(x.value >= x.least && x.value <= x.most) || x.open && x.value == x.most {
+			return invalidArgument("training", "%s: %g is not between %g and %g", x.field, x.value, x.least, x.most)
 		}
+	}
+	if s.Optimizer == OptimizerAdamW && s.LearningRate*s.WeightDecay > 1 {
+		return invalidArgument("training", "weight_decay: %g times the learning rate %g is more than 1", s.WeightDecay, s.LearningRate)
 	}
 	for i, w := range s.ClassWeights {
 		if !(w >= 0 && w <= math.MaxFloat32) {
 			return invalidArgument("training", "class_weights: that of class %d is %g", i, w)
 		}
+	}
+	if len(s.Frozen) > mostPatterns {
+		return invalidArgument("training", "frozen: %d patterns are more than %d", len(s.Frozen), mostPatterns)
 	}
 	for _, pattern := range s.Frozen {
 		if _, err := path.Match(pattern, ""); err != nil {

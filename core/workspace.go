@@ -33,6 +33,8 @@ type scratch[T simd.Float] struct {
 	// The block's edges with the weights of the values and of the keys; here,
 	// because what a kernel gets through an interface cannot be on a stack.
 	rings, keys simd.Rings[T]
+	labels      [headRows]int32 // of some rows
+	rowWeights  [headRows]T
 }
 
 // scratchSizes are the lengths of the arrays of a scratch, in its order.

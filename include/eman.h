@@ -83,7 +83,7 @@ typedef int32_t eman_status;
 /* data */
 #define EMAN_E_INVALID_MESH (-200)  /**< the message names the face or vertex */
 #define EMAN_E_INVALID_MODEL (-201) /**< the message names the field or tensor */
-#define EMAN_E_DIVERGED (-202)      /**< a training's loss or gradient is no finite number */
+#define EMAN_E_DIVERGED (-202)      /**< a training's features, loss or gradient are no finite numbers */
 /* resources */
 #define EMAN_E_NOMEM (-300) /**< the context's limit or the system's memory is exhausted */
 #define EMAN_E_IO (-301)    /**< a file could not be read or written */
@@ -959,8 +959,9 @@ EMAN_API eman_status eman_model_evaluate(const eman_model *model, const eman_mes
 /**
  * A training: a network, what it learns from and how far it is.
  *
- * One call at a time: a call waits for a step of another to end.
- * eman_trainer_add_mesh, _run and _step are refused while _run is in progress.
+ * One call at a time: a call waits for a step of another thread to end.
+ * eman_trainer_add_mesh, _run and _step are refused while _run or _step is in
+ * progress. A progress function sees the training as it was before the step.
  */
 typedef struct eman_trainer eman_trainer;
 
@@ -975,7 +976,7 @@ typedef struct eman_step_info {
   double gradient_norm;       /**< before clipping */
   double learning_rate;       /**< of the step */
   int32_t epoch_ended;        /**< 1 if the step was the last of its epoch */
-  int32_t validated;          /**< 1 if there are validation meshes */
+  int32_t validated;          /**< 1 if the epoch ended and there are validation meshes */
   double epoch_loss;          /**< as loss, of the epoch that ended */
   double epoch_accuracy;      /**< as accuracy, of the epoch that ended */
   double validation_loss;     /**< on the validation meshes, if validated */
@@ -994,11 +995,13 @@ typedef int32_t (*eman_step_function)(void *user, const eman_step_info *info);
  * The description is a JSON object; what it leaves out has the paper's values:
  * epochs (100), optimizer ("adam" or "adamw"), learning_rate (0.01), schedule
  * ("constant", "cosine", "one_cycle"), warm_up (steps), beta1, beta2, epsilon,
- * weight_decay, clip_norm (0: none), meshes_per_step (1: how many meshes'
+ * weight_decay, clip_norm (of the whole gradient; 0: none), meshes_per_step (1: how many meshes'
  * gradients are summed), shuffle (true), dropout (the model's), class_weights,
  * frozen (patterns of parameters' names, as in "blocks.0.*"), patience (epochs
- * without a better validation until the end; 0: all epochs), augment (object:
- * rotation, translation, scale), seed.
+ * without a better validation until the end; 0: all epochs), augment (an object
+ * that moves each mesh before each step: rotation (false), by any; translation,
+ * up to so many diagonals of its bounding box in each direction; scale s, by
+ * 1/(1 + s) to 1 + s), seed.
  *
  * @param context      the context whose threads and memory the training uses
  * @param model        the network to begin with
@@ -1027,8 +1030,9 @@ EMAN_API eman_status eman_trainer_load(eman_context *context, const char *path,
 EMAN_API void eman_trainer_free(eman_trainer *trainer);
 
 /**
- * Adds a mesh, as it is now, to learn from or to validate with. Its geometry is
- * computed once and kept as long as the context's memory suffices.
+ * Adds a mesh, as it is now, to learn from or to validate with, before the first
+ * step. Its geometry is computed once and kept as long as the context's memory
+ * suffices. A mesh without any label that counts is left out.
  *
  * @param trainer     the training
  * @param mesh        the mesh; it may be changed or freed afterwards
@@ -1036,23 +1040,25 @@ EMAN_API void eman_trainer_free(eman_trainer *trainer);
  *                    where it is unknown
  * @param name        tells the mesh in errors; may be NULL
  * @param validation  0: to learn from; 1: to validate with after every epoch
- * @return EMAN_E_INVALID_ARGUMENT naming the label
+ * @return EMAN_E_INVALID_ARGUMENT naming the label, or after the first step
  * @since ABI 1
  */
 EMAN_API eman_status eman_trainer_add_mesh(eman_trainer *trainer, const eman_mesh *mesh, const eman_view *labels,
                                            const char *name, int32_t validation) EMAN_CHECK_RESULT;
 
 /**
- * Trains until the end. Whatever ends it before, the training can go on from
- * the last whole step.
+ * Trains until the end: all epochs, or the end of the patience. Whatever ends it
+ * before, the training can go on from the last whole step. At the end it does
+ * nothing and returns EMAN_OK.
  *
  * @param trainer  the training
  * @param control  NULL for none; progress is that of all steps
  * @param step     called after every step; NULL for none
  * @param user     passed to step
- * @return EMAN_E_CANCELLED, also if step ended it; EMAN_E_DIVERGED if a loss or
- *         gradient is no finite number: the parameters are those before that
- *         step; EMAN_E_INVALID_ARGUMENT without any label; EMAN_E_NOMEM
+ * @return EMAN_E_CANCELLED, also if step ended it; EMAN_E_DIVERGED if features, a
+ *         loss or a gradient are no finite numbers: the parameters are those
+ *         before that step; EMAN_E_INVALID_ARGUMENT without any label, or with
+ *         other labels than a training that was loaded began with; EMAN_E_NOMEM
  * @since ABI 1
  */
 EMAN_API eman_status eman_trainer_run(eman_trainer *trainer, const eman_control *control, eman_step_function step,

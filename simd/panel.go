@@ -36,7 +36,14 @@ func (p *Panel[T]) Transposed() *Panel[T] { return p.TransposedColumns(0, p.N) }
 // Lanes.
 func (p *Panel[T]) TransposedColumns(first, last int) *Panel[T] {
 	t := NewPanel[T](last-first, p.K)
-	for strip := first / Lanes; strip < last/Lanes; strip++ {
+	p.TransposeColumns(t, first)
+	return t
+}
+
+// TransposeColumns writes to t the transpose of t.K columns from first on, both
+// multiples of Lanes.
+func (p *Panel[T]) TransposeColumns(t *Panel[T], first int) {
+	for strip := first / Lanes; strip < (first+t.K)/Lanes; strip++ {
 		from := p.strip(strip)
 		for k := range p.K {
 			to := t.Data[t.index(strip*Lanes-first, k):]
@@ -45,7 +52,6 @@ func (p *Panel[T]) TransposedColumns(first, last int) *Panel[T] {
 			}
 		}
 	}
-	return t
 }
 
 // Aligned returns n zeros at a multiple of Alignment.
