@@ -11,6 +11,7 @@ DESTDIR ?=
 PYTHON  ?= python3
 MESH    ?=
 ISA     ?=
+SELECT  ?=
 
 VERSION := $(shell sed -n 's/^\#define EMAN_VERSION_STRING "\(.*\)"/\1/p' include/eman.h)
 ABI     := $(shell sed -n 's/^\#define EMAN_ABI_VERSION \([0-9]*\)/\1/p' include/eman.h)
@@ -110,7 +111,7 @@ test-go: tools ## Go tests, and once more under the race detector
 # are taken. Gradients against differences are in float64, which no set has.
 OLDER   := $(if $(filter x86_64,$(shell uname -m)),avx2) generic
 EMULATE := command -v qemu-x86_64 >/dev/null && command -v qemu-aarch64 >/dev/null
-test-processors: tools ## Kernels and layers as on other processors
+test-processors: tools $(VENV)/stamp ## Kernels and layers as on other processors
 	@mkdir -p $(BUILD)
 	@set -x; for set in $(OLDER); do EMAN_TEST_ISA=$$set go test -tags emantest -short -skip AgainstDifferences ./simd ./geometry ./core; done
 	CGO_ENABLED=0 GOARCH=amd64 go test -c -o $(BUILD)/simd-amd64.test ./simd
@@ -123,9 +124,11 @@ test-processors: tools ## Kernels and layers as on other processors
 	  (cd core; EMAN_TEST_ISA=neon qemu-aarch64 ../$(BUILD)/core-arm64.test -test.short \
 	    -test.run 'Forced|LayersAgainst|VariantsAgainst|IsolatedVertex|ResultsAgree'); \
 	else echo "qemu-user is not installed: emulated processors are skipped"; [ "$${CI:-}" != true ]; fi
+	@set -x; for set in $(OLDER); do $(MAKE) test-interface ISA=$$set SELECT='not older_processors'; done
 
+# SELECT names some of the tests, as pytest -k does.
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
-	$(PY) -m pytest -q tests
+	$(PY) -m pytest -q tests $(if $(SELECT),-k '$(SELECT)')
 
 test-python: library $(VENV)/stamp rendering ## The Python package
 	$(PY) -m pytest -q bindings/python/tests
