@@ -10,7 +10,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter else []
     if os.environ.get("CI") == "true" and skipped:
-        reporter.ensure_newline()
+        reporter.write("\n")  # behind the dots
         for report in skipped:
             reporter.write_line(f"skipped in CI: {report.nodeid}: {report.longrepr[2]}")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
