@@ -35,6 +35,15 @@ type vector struct {
 	rotate   []rotateFunction // by order
 	passes   []pass           // the longest first
 	sumLanes func(to, dots *float32, n int)
+
+	// Of the backward passes.
+	correlations                          []correlationTile // the tallest first
+	exponentiate                          func(x *float32, n int, shift float32) float32
+	scale                                 func(x *float32, n int, factor float32)
+	mask                                  func(g, y *float32, n int)
+	adam                                  func(w, first, second, gradient *float32, n int, beta1, beta2, other1, other2, rate, root, epsilon, decay, penalty, factor float32)
+	regularGradients, polynomialGradients []circleGradientFunction // by order
+	unrotate, addUnrotated                []unrotateFunction       // by order
 }
 
 // productTile is the products for one height of tiles, by the number of
