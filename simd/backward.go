@@ -50,21 +50,13 @@ func (v *vector) correlate(c, a, b Rows[float32], k, strips, rows int) {
 
 // CrossEntropy: see [Kernels].
 func (v *vector) CrossEntropy(x Rows[float32], labels []int32, weights []float32, n, rows int) (loss float64, hits int) {
-	whole := n / Lanes * Lanes
 	for i := range rows {
-		row := x.Row(i, n)
-		of := Rows[float32]{row, n}
-		if whole == 0 || weights[i] == 0 || !finite(row[labels[i]]) {
-			one, hit := v.Generic.CrossEntropy(of, labels[i:], weights[i:], n, 1)
-			loss, hits = loss+one, hits+hit
-			continue
-		}
-		most := v.rowMax(&row[0], whole)
-		for _, value := range row[whole:] {
-			most = max(most, value)
+		row, most := x.Row(i, n), noFloor
+		if weights[i] != 0 && finite(row[labels[i]]) {
+			most = v.greatest(row)
 		}
 		if !finite(most) {
-			one, hit := v.Generic.CrossEntropy(of, labels[i:], weights[i:], n, 1)
+			one, hit := v.Generic.CrossEntropy(Rows[float32]{row, n}, labels[i:], weights[i:], n, 1)
 			loss, hits = loss+one, hits+hit
 			continue
 		}
@@ -72,17 +64,9 @@ func (v *vector) CrossEntropy(x Rows[float32], labels []int32, weights []float32
 		if score == most && indexOf(row, most) == int(labels[i]) {
 			hits++
 		}
-		total := float64(v.exponentiate(&row[0], whole, most))
-		for j := whole; j < n; j++ {
-			row[j] = float32(math.Exp(float64(row[j]) - float64(most)))
-			total += float64(row[j])
-		}
+		total := v.exponentials(row, most)
 		loss += float64(weights[i]) * (math.Log(total) + float64(most) - float64(score))
-		factor := float32(float64(weights[i]) / total)
-		v.scale(&row[0], whole, factor)
-		for j := whole; j < n; j++ {
-			row[j] *= factor
-		}
+		v.multiplyBy(row, float32(float64(weights[i])/total))
 		row[labels[i]] -= weights[i]
 	}
 	return loss, hits
@@ -92,12 +76,15 @@ func finite(x float32) bool { return x-x == 0 }
 
 // RectifyGradient: see [Kernels].
 func (v *vector) RectifyGradient(g, y Rows[float32], n, rows int) {
-	if n%Lanes != 0 || n == 0 {
+	if n%Lanes != 0 {
 		v.Generic.RectifyGradient(g, y, n, rows)
 		return
 	}
 	for i := range rows {
-		v.mask(&g.Row(i, n)[0], &y.Row(i, n)[0], n)
+		gradient, result := g.Row(i, n), y.Row(i, n)
+		for j := 0; j < n; j += maxRun {
+			v.mask(&gradient[j], &result[j], min(maxRun, n-j))
+		}
 	}
 }
 
@@ -133,7 +120,7 @@ func (v *vector) onCircleGradient(f circleGradientFunction, g, x Rows[float32], 
 
 // Gather: see [Kernels].
 func (v *vector) Gather(x, records Rows[float32], edges []int32, offsets []int64, n int) {
-	if n%Lanes != 0 || n == 0 {
+	if n%Lanes != 0 || n == 0 || n > maxRun {
 		v.Generic.Gather(x, records, edges, offsets, n)
 		return
 	}
@@ -149,9 +136,9 @@ func (v *vector) Gather(x, records Rows[float32], edges []int32, offsets []int64
 func (v *vector) Adam(parameters, first, second, gradient []float32, s *AdamStep) {
 	n := len(gradient)
 	whole := n / Lanes * Lanes
-	if whole > 0 {
+	for i := 0; i < whole; i += maxRun {
 		_, _, _ = parameters[n-1], first[n-1], second[n-1]
-		v.adam(&parameters[0], &first[0], &second[0], &gradient[0], whole,
+		v.adam(&parameters[i], &first[i], &second[i], &gradient[i], min(maxRun, whole-i),
 			float32(s.Beta1), float32(s.Beta2), float32(1-s.Beta1), float32(1-s.Beta2), float32(s.Rate), float32(1/s.Root),
 			float32(s.Epsilon), float32(s.Decay), float32(s.Penalty), float32(s.Scale))
 	}
