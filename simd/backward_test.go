@@ -238,6 +238,42 @@ func checkCrossEntropy(t *testing.T, kernels Kernels32, random *rand.Rand, n, ro
 	})
 }
 
+func TestSoftmaxGradientsOfEverySet(t *testing.T) {
+	eachSet(t, func(t *testing.T, kernels Kernels32) {
+		random := rand.New(rand.NewPCG(50, 1))
+		for n := range 100 {
+			checkSoftmaxGradient(t, kernels, random, []int{random.IntN(9), n, 0, 1}, 1+n%3, n%2 == 0, n%5 == 0)
+		}
+	})
+}
+
+func checkSoftmaxGradient(t *testing.T, kernels Kernels32, random *rand.Rand, degrees []int, heads int, self, scaled bool) {
+	t.Helper()
+	offsets := []int64{17}
+	for _, degree := range degrees {
+		offsets = append(offsets, offsets[len(offsets)-1]+int64(degree))
+	}
+	edges := int(offsets[len(degrees)] - 17)
+	alpha, own := newDense(random, heads, edges), newDense(random, heads, len(degrees))
+	ofAlpha, ofOwn := newDense(random, heads, edges), newDense(random, heads, len(degrees))
+	want, wantOwn := ofAlpha.wide(), ofOwn.wide()
+	most := slices.Max(magnitudes(slices.Concat(want.Data[:edges*heads], wantOwn.Data[:len(degrees)*heads])))
+	selfAlpha, selfGradient, selfWant := own.Data, ofOwn.Data, wantOwn.Data
+	if !self {
+		selfAlpha, selfGradient, selfWant = nil, nil, nil
+	}
+	ring, ofRing := alpha.Data[:edges*heads], ofAlpha.Data[:edges*heads]
+	Generic[float32]{}.Softmax(ring, selfAlpha, offsets, heads, scaled)
+	kernels.SoftmaxGradient(ofRing, selfGradient, ring, selfAlpha, offsets, heads, scaled)
+	Generic[float64]{}.SoftmaxGradient(want.Data[:edges*heads], selfWant, widened(ring), widened(selfAlpha), offsets, heads, scaled)
+	// α (dα - Σ α dα / Σ α), the difference no more than twice the largest |dα|.
+	bound := func(alpha *buffer) func(i, j int) float64 {
+		return func(i, j int) float64 { return 4 * epsilon * most * float64(alpha.Row(i, heads)[j]) }
+	}
+	ofAlpha.check(t, "gradient of a softmax", want, bound(alpha))
+	ofOwn.check(t, "gradient of a softmax for the vertex itself", wantOwn, bound(own))
+}
+
 func TestGradientsOfNonlinearitiesOfEverySet(t *testing.T) {
 	eachSet(t, func(t *testing.T, kernels Kernels32) {
 		random := rand.New(rand.NewPCG(47, 1))
