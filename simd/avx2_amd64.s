@@ -4,13 +4,13 @@
 
 #include "textflag.h"
 
-// func product6x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+// func product6x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·product6x1AVX2(SB), NOSPLIT, $0-76
+TEXT ·product6x1AVX2(SB), NOSPLIT, $0-84
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
 	MOVQ c+0(FP), DX
-	MOVQ addend+56(FP), BX
+	MOVQ addend+64(FP), BX
 	MOVQ a+16(FP), SI
 
 group:
@@ -29,7 +29,7 @@ group:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
-	MOVQ   k+40(FP), R10
+	MOVQ   k+48(FP), R10
 	SUBQ   $0x00000004, R10
 	JLT    rest
 
@@ -156,9 +156,9 @@ one:
 	JNZ          one
 
 sums:
-	VBROADCASTSS floor+72(FP), Y12
+	VBROADCASTSS floor+80(FP), Y12
 	MOVQ         cStep+8(FP), DI
-	MOVQ         addendStep+64(FP), R8
+	MOVQ         addendStep+72(FP), R8
 	VADDPS       (BX), Y0, Y0
 	VMAXPS       Y0, Y12, Y0
 	VMOVUPS      Y0, (DX)
@@ -213,18 +213,18 @@ sums:
 	ADDQ         AX, SI
 	ADDQ         AX, SI
 	ADDQ         AX, SI
-	DECQ         groups+48(FP)
+	DECQ         groups+56(FP)
 	JNZ          group
 	VZEROUPPER
 	RET
 
-// func product2x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+// func product2x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·product2x1AVX2(SB), NOSPLIT, $0-76
+TEXT ·product2x1AVX2(SB), NOSPLIT, $0-84
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
 	MOVQ c+0(FP), CX
-	MOVQ addend+56(FP), DX
+	MOVQ addend+64(FP), DX
 	MOVQ a+16(FP), BX
 
 group:
@@ -234,7 +234,7 @@ group:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   k+40(FP), R8
+	MOVQ   k+48(FP), R8
 	SUBQ   $0x00000004, R8
 	JLT    rest
 
@@ -299,9 +299,9 @@ one:
 	JNZ          one
 
 sums:
-	VBROADCASTSS floor+72(FP), Y4
+	VBROADCASTSS floor+80(FP), Y4
 	MOVQ         cStep+8(FP), SI
-	MOVQ         addendStep+64(FP), DI
+	MOVQ         addendStep+72(FP), DI
 	VADDPS       (DX), Y0, Y0
 	VMAXPS       Y0, Y4, Y0
 	VMOVUPS      Y0, (CX)
@@ -320,18 +320,18 @@ sums:
 	ADDQ         DI, DX
 	ADDQ         AX, BX
 	ADDQ         AX, BX
-	DECQ         groups+48(FP)
+	DECQ         groups+56(FP)
 	JNZ          group
 	VZEROUPPER
 	RET
 
-// func product1x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+// func product1x1AVX2(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·product1x1AVX2(SB), NOSPLIT, $0-76
+TEXT ·product1x1AVX2(SB), NOSPLIT, $0-84
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
 	MOVQ c+0(FP), CX
-	MOVQ addend+56(FP), DX
+	MOVQ addend+64(FP), DX
 	MOVQ a+16(FP), BX
 
 group:
@@ -339,7 +339,7 @@ group:
 	MOVQ   b+32(FP), DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	MOVQ   k+40(FP), R8
+	MOVQ   k+48(FP), R8
 	SUBQ   $0x00000004, R8
 	JLT    rest
 
@@ -389,9 +389,9 @@ one:
 	JNZ          one
 
 sums:
-	VBROADCASTSS floor+72(FP), Y2
+	VBROADCASTSS floor+80(FP), Y2
 	MOVQ         cStep+8(FP), SI
-	MOVQ         addendStep+64(FP), DI
+	MOVQ         addendStep+72(FP), DI
 	VADDPS       (DX), Y0, Y0
 	VMAXPS       Y0, Y2, Y0
 	VMOVUPS      Y0, (CX)
@@ -401,7 +401,7 @@ sums:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	ADDQ         AX, BX
-	DECQ         groups+48(FP)
+	DECQ         groups+56(FP)
 	JNZ          group
 	VZEROUPPER
 	RET

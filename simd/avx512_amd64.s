@@ -4,19 +4,18 @@
 
 #include "textflag.h"
 
-// func product12x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+// func product12x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·product12x2AVX512(SB), NOSPLIT, $0-76
+TEXT ·product12x2AVX512(SB), NOSPLIT, $0-84
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
-	MOVQ c+0(FP), BX
-	MOVQ addend+56(FP), SI
-	MOVQ a+16(FP), DI
-	MOVQ k+40(FP), DX
-	SHLQ $0x06, DX
+	MOVQ c+0(FP), DX
+	MOVQ addend+64(FP), BX
+	MOVQ a+16(FP), SI
+	MOVQ bStep+40(FP), DI
 
 group:
-	MOVQ   DI, R8
+	MOVQ   SI, R8
 	LEAQ   (R8)(AX*4), R9
 	LEAQ   (R9)(AX*4), R10
 	MOVQ   b+32(FP), R11
@@ -44,13 +43,13 @@ group:
 	VXORPS Z21, Z21, Z21
 	VXORPS Z22, Z22, Z22
 	VXORPS Z23, Z23, Z23
-	MOVQ   k+40(FP), R12
+	MOVQ   k+48(FP), R12
 	SUBQ   $0x00000004, R12
 	JLT    rest
 
 four:
 	VMOVUPS      (R11), Z24
-	VMOVUPS      (R11)(DX*1), Z25
+	VMOVUPS      (R11)(DI*1), Z25
 	VBROADCASTSS (R8), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -88,9 +87,9 @@ four:
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
 	PREFETCHT0   4096(R11)
-	PREFETCHT0   4096(R11)(DX*1)
+	PREFETCHT0   4096(R11)(DI*1)
 	VMOVUPS      64(R11), Z24
-	VMOVUPS      64(R11)(DX*1), Z25
+	VMOVUPS      64(R11)(DI*1), Z25
 	VBROADCASTSS 4(R8), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -128,9 +127,9 @@ four:
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
 	PREFETCHT0   4160(R11)
-	PREFETCHT0   4160(R11)(DX*1)
+	PREFETCHT0   4160(R11)(DI*1)
 	VMOVUPS      128(R11), Z24
-	VMOVUPS      128(R11)(DX*1), Z25
+	VMOVUPS      128(R11)(DI*1), Z25
 	VBROADCASTSS 8(R8), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -168,9 +167,9 @@ four:
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
 	PREFETCHT0   4224(R11)
-	PREFETCHT0   4224(R11)(DX*1)
+	PREFETCHT0   4224(R11)(DI*1)
 	VMOVUPS      192(R11), Z24
-	VMOVUPS      192(R11)(DX*1), Z25
+	VMOVUPS      192(R11)(DI*1), Z25
 	VBROADCASTSS 12(R8), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -208,7 +207,7 @@ four:
 	VFMADD231PS  Z24, Z26, Z22
 	VFMADD231PS  Z25, Z26, Z23
 	PREFETCHT0   4288(R11)
-	PREFETCHT0   4288(R11)(DX*1)
+	PREFETCHT0   4288(R11)(DI*1)
 	ADDQ         $0x00000010, R8
 	ADDQ         $0x00000010, R9
 	ADDQ         $0x00000010, R10
@@ -222,7 +221,7 @@ rest:
 
 one:
 	VMOVUPS      (R11), Z24
-	VMOVUPS      (R11)(DX*1), Z25
+	VMOVUPS      (R11)(DI*1), Z25
 	VBROADCASTSS (R8), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -267,129 +266,129 @@ one:
 	JNZ          one
 
 sums:
-	VBROADCASTSS floor+72(FP), Z24
+	VBROADCASTSS floor+80(FP), Z24
 	MOVQ         cStep+8(FP), R8
-	MOVQ         addendStep+64(FP), R9
-	VADDPS       (SI), Z0, Z0
+	MOVQ         addendStep+72(FP), R9
+	VADDPS       (BX), Z0, Z0
 	VMAXPS       Z0, Z24, Z0
-	VMOVUPS      Z0, (BX)
-	VADDPS       64(SI), Z1, Z1
+	VMOVUPS      Z0, (DX)
+	VADDPS       64(BX), Z1, Z1
 	VMAXPS       Z1, Z24, Z1
-	VMOVUPS      Z1, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z2, Z2
+	VMOVUPS      Z1, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z2, Z2
 	VMAXPS       Z2, Z24, Z2
-	VMOVUPS      Z2, (BX)
-	VADDPS       64(SI), Z3, Z3
+	VMOVUPS      Z2, (DX)
+	VADDPS       64(BX), Z3, Z3
 	VMAXPS       Z3, Z24, Z3
-	VMOVUPS      Z3, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z4, Z4
+	VMOVUPS      Z3, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z4, Z4
 	VMAXPS       Z4, Z24, Z4
-	VMOVUPS      Z4, (BX)
-	VADDPS       64(SI), Z5, Z5
+	VMOVUPS      Z4, (DX)
+	VADDPS       64(BX), Z5, Z5
 	VMAXPS       Z5, Z24, Z5
-	VMOVUPS      Z5, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z6, Z6
+	VMOVUPS      Z5, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z6, Z6
 	VMAXPS       Z6, Z24, Z6
-	VMOVUPS      Z6, (BX)
-	VADDPS       64(SI), Z7, Z7
+	VMOVUPS      Z6, (DX)
+	VADDPS       64(BX), Z7, Z7
 	VMAXPS       Z7, Z24, Z7
-	VMOVUPS      Z7, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z8, Z8
+	VMOVUPS      Z7, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z8, Z8
 	VMAXPS       Z8, Z24, Z8
-	VMOVUPS      Z8, (BX)
-	VADDPS       64(SI), Z9, Z9
+	VMOVUPS      Z8, (DX)
+	VADDPS       64(BX), Z9, Z9
 	VMAXPS       Z9, Z24, Z9
-	VMOVUPS      Z9, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z10, Z10
+	VMOVUPS      Z9, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z10, Z10
 	VMAXPS       Z10, Z24, Z10
-	VMOVUPS      Z10, (BX)
-	VADDPS       64(SI), Z11, Z11
+	VMOVUPS      Z10, (DX)
+	VADDPS       64(BX), Z11, Z11
 	VMAXPS       Z11, Z24, Z11
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z12, Z12
+	VMOVUPS      Z11, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z12, Z12
 	VMAXPS       Z12, Z24, Z12
-	VMOVUPS      Z12, (BX)
-	VADDPS       64(SI), Z13, Z13
+	VMOVUPS      Z12, (DX)
+	VADDPS       64(BX), Z13, Z13
 	VMAXPS       Z13, Z24, Z13
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z14, Z14
+	VMOVUPS      Z13, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z14, Z14
 	VMAXPS       Z14, Z24, Z14
-	VMOVUPS      Z14, (BX)
-	VADDPS       64(SI), Z15, Z15
+	VMOVUPS      Z14, (DX)
+	VADDPS       64(BX), Z15, Z15
 	VMAXPS       Z15, Z24, Z15
-	VMOVUPS      Z15, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z16, Z16
+	VMOVUPS      Z15, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z16, Z16
 	VMAXPS       Z16, Z24, Z16
-	VMOVUPS      Z16, (BX)
-	VADDPS       64(SI), Z17, Z17
+	VMOVUPS      Z16, (DX)
+	VADDPS       64(BX), Z17, Z17
 	VMAXPS       Z17, Z24, Z17
-	VMOVUPS      Z17, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z18, Z18
+	VMOVUPS      Z17, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z18, Z18
 	VMAXPS       Z18, Z24, Z18
-	VMOVUPS      Z18, (BX)
-	VADDPS       64(SI), Z19, Z19
+	VMOVUPS      Z18, (DX)
+	VADDPS       64(BX), Z19, Z19
 	VMAXPS       Z19, Z24, Z19
-	VMOVUPS      Z19, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z20, Z20
+	VMOVUPS      Z19, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z20, Z20
 	VMAXPS       Z20, Z24, Z20
-	VMOVUPS      Z20, (BX)
-	VADDPS       64(SI), Z21, Z21
+	VMOVUPS      Z20, (DX)
+	VADDPS       64(BX), Z21, Z21
 	VMAXPS       Z21, Z24, Z21
-	VMOVUPS      Z21, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z22, Z22
+	VMOVUPS      Z21, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z22, Z22
 	VMAXPS       Z22, Z24, Z22
-	VMOVUPS      Z22, (BX)
-	VADDPS       64(SI), Z23, Z23
+	VMOVUPS      Z22, (DX)
+	VADDPS       64(BX), Z23, Z23
 	VMAXPS       Z23, Z24, Z23
-	VMOVUPS      Z23, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	DECQ         groups+48(FP)
+	VMOVUPS      Z23, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	DECQ         groups+56(FP)
 	JNZ          group
 	VZEROUPPER
 	RET
 
-// func product12x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+// func product12x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·product12x1AVX512(SB), NOSPLIT, $0-76
+TEXT ·product12x1AVX512(SB), NOSPLIT, $0-84
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
 	MOVQ c+0(FP), DX
-	MOVQ addend+56(FP), BX
+	MOVQ addend+64(FP), BX
 	MOVQ a+16(FP), SI
 
 group:
@@ -409,7 +408,7 @@ group:
 	VXORPS Z9, Z9, Z9
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
-	MOVQ   k+40(FP), R11
+	MOVQ   k+48(FP), R11
 	SUBQ   $0x00000004, R11
 	JLT    rest
 
@@ -503,9 +502,9 @@ one:
 	JNZ              one
 
 sums:
-	VBROADCASTSS floor+72(FP), Z12
+	VBROADCASTSS floor+80(FP), Z12
 	MOVQ         cStep+8(FP), DI
-	MOVQ         addendStep+64(FP), R8
+	MOVQ         addendStep+72(FP), R8
 	VADDPS       (BX), Z0, Z0
 	VMAXPS       Z0, Z12, Z0
 	VMOVUPS      Z0, (DX)
@@ -578,24 +577,23 @@ sums:
 	ADDQ         AX, SI
 	ADDQ         AX, SI
 	ADDQ         AX, SI
-	DECQ         groups+48(FP)
+	DECQ         groups+56(FP)
 	JNZ          group
 	VZEROUPPER
 	RET
 
-// func product4x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+// func product4x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·product4x2AVX512(SB), NOSPLIT, $0-76
+TEXT ·product4x2AVX512(SB), NOSPLIT, $0-84
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
-	MOVQ c+0(FP), BX
-	MOVQ addend+56(FP), SI
-	MOVQ a+16(FP), DI
-	MOVQ k+40(FP), DX
-	SHLQ $0x06, DX
+	MOVQ c+0(FP), DX
+	MOVQ addend+64(FP), BX
+	MOVQ a+16(FP), SI
+	MOVQ bStep+40(FP), DI
 
 group:
-	MOVQ   DI, R8
+	MOVQ   SI, R8
 	MOVQ   b+32(FP), R9
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
@@ -605,13 +603,13 @@ group:
 	VXORPS Z5, Z5, Z5
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
-	MOVQ   k+40(FP), R10
+	MOVQ   k+48(FP), R10
 	SUBQ   $0x00000004, R10
 	JLT    rest
 
 four:
 	VMOVUPS      (R9), Z8
-	VMOVUPS      (R9)(DX*1), Z9
+	VMOVUPS      (R9)(DI*1), Z9
 	VBROADCASTSS (R8), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -625,9 +623,9 @@ four:
 	VFMADD231PS  Z8, Z10, Z6
 	VFMADD231PS  Z9, Z10, Z7
 	PREFETCHT0   4096(R9)
-	PREFETCHT0   4096(R9)(DX*1)
+	PREFETCHT0   4096(R9)(DI*1)
 	VMOVUPS      64(R9), Z8
-	VMOVUPS      64(R9)(DX*1), Z9
+	VMOVUPS      64(R9)(DI*1), Z9
 	VBROADCASTSS 4(R8), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -641,9 +639,9 @@ four:
 	VFMADD231PS  Z8, Z10, Z6
 	VFMADD231PS  Z9, Z10, Z7
 	PREFETCHT0   4160(R9)
-	PREFETCHT0   4160(R9)(DX*1)
+	PREFETCHT0   4160(R9)(DI*1)
 	VMOVUPS      128(R9), Z8
-	VMOVUPS      128(R9)(DX*1), Z9
+	VMOVUPS      128(R9)(DI*1), Z9
 	VBROADCASTSS 8(R8), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -657,9 +655,9 @@ four:
 	VFMADD231PS  Z8, Z10, Z6
 	VFMADD231PS  Z9, Z10, Z7
 	PREFETCHT0   4224(R9)
-	PREFETCHT0   4224(R9)(DX*1)
+	PREFETCHT0   4224(R9)(DI*1)
 	VMOVUPS      192(R9), Z8
-	VMOVUPS      192(R9)(DX*1), Z9
+	VMOVUPS      192(R9)(DI*1), Z9
 	VBROADCASTSS 12(R8), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -673,7 +671,7 @@ four:
 	VFMADD231PS  Z8, Z10, Z6
 	VFMADD231PS  Z9, Z10, Z7
 	PREFETCHT0   4288(R9)
-	PREFETCHT0   4288(R9)(DX*1)
+	PREFETCHT0   4288(R9)(DI*1)
 	ADDQ         $0x00000010, R8
 	ADDQ         $0x00000100, R9
 	SUBQ         $0x00000004, R10
@@ -685,7 +683,7 @@ rest:
 
 one:
 	VMOVUPS      (R9), Z8
-	VMOVUPS      (R9)(DX*1), Z9
+	VMOVUPS      (R9)(DI*1), Z9
 	VBROADCASTSS (R8), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -704,57 +702,57 @@ one:
 	JNZ          one
 
 sums:
-	VBROADCASTSS floor+72(FP), Z8
+	VBROADCASTSS floor+80(FP), Z8
 	MOVQ         cStep+8(FP), R8
-	MOVQ         addendStep+64(FP), R9
-	VADDPS       (SI), Z0, Z0
+	MOVQ         addendStep+72(FP), R9
+	VADDPS       (BX), Z0, Z0
 	VMAXPS       Z0, Z8, Z0
-	VMOVUPS      Z0, (BX)
-	VADDPS       64(SI), Z1, Z1
+	VMOVUPS      Z0, (DX)
+	VADDPS       64(BX), Z1, Z1
 	VMAXPS       Z1, Z8, Z1
-	VMOVUPS      Z1, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z2, Z2
+	VMOVUPS      Z1, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z2, Z2
 	VMAXPS       Z2, Z8, Z2
-	VMOVUPS      Z2, (BX)
-	VADDPS       64(SI), Z3, Z3
+	VMOVUPS      Z2, (DX)
+	VADDPS       64(BX), Z3, Z3
 	VMAXPS       Z3, Z8, Z3
-	VMOVUPS      Z3, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z4, Z4
+	VMOVUPS      Z3, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z4, Z4
 	VMAXPS       Z4, Z8, Z4
-	VMOVUPS      Z4, (BX)
-	VADDPS       64(SI), Z5, Z5
+	VMOVUPS      Z4, (DX)
+	VADDPS       64(BX), Z5, Z5
 	VMAXPS       Z5, Z8, Z5
-	VMOVUPS      Z5, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	VADDPS       (SI), Z6, Z6
+	VMOVUPS      Z5, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	VADDPS       (BX), Z6, Z6
 	VMAXPS       Z6, Z8, Z6
-	VMOVUPS      Z6, (BX)
-	VADDPS       64(SI), Z7, Z7
+	VMOVUPS      Z6, (DX)
+	VADDPS       64(BX), Z7, Z7
 	VMAXPS       Z7, Z8, Z7
-	VMOVUPS      Z7, 64(BX)
-	ADDQ         R8, BX
-	ADDQ         R9, SI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	ADDQ         AX, DI
-	DECQ         groups+48(FP)
+	VMOVUPS      Z7, 64(DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	ADDQ         AX, SI
+	DECQ         groups+56(FP)
 	JNZ          group
 	VZEROUPPER
 	RET
 
-// func product4x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+// func product4x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·product4x1AVX512(SB), NOSPLIT, $0-76
+TEXT ·product4x1AVX512(SB), NOSPLIT, $0-84
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
 	MOVQ c+0(FP), DX
-	MOVQ addend+56(FP), BX
+	MOVQ addend+64(FP), BX
 	MOVQ a+16(FP), SI
 
 group:
@@ -764,7 +762,7 @@ group:
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
-	MOVQ   k+40(FP), R9
+	MOVQ   k+48(FP), R9
 	SUBQ   $0x00000004, R9
 	JLT    rest
 
@@ -814,9 +812,9 @@ one:
 	JNZ              one
 
 sums:
-	VBROADCASTSS floor+72(FP), Z4
+	VBROADCASTSS floor+80(FP), Z4
 	MOVQ         cStep+8(FP), DI
-	MOVQ         addendStep+64(FP), R8
+	MOVQ         addendStep+72(FP), R8
 	VADDPS       (BX), Z0, Z0
 	VMAXPS       Z0, Z4, Z0
 	VMOVUPS      Z0, (DX)
@@ -841,60 +839,59 @@ sums:
 	ADDQ         AX, SI
 	ADDQ         AX, SI
 	ADDQ         AX, SI
-	DECQ         groups+48(FP)
+	DECQ         groups+56(FP)
 	JNZ          group
 	VZEROUPPER
 	RET
 
-// func product1x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+// func product1x2AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·product1x2AVX512(SB), NOSPLIT, $0-76
+TEXT ·product1x2AVX512(SB), NOSPLIT, $0-84
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
-	MOVQ c+0(FP), DX
-	MOVQ addend+56(FP), BX
-	MOVQ a+16(FP), SI
-	MOVQ k+40(FP), CX
-	SHLQ $0x06, CX
+	MOVQ c+0(FP), CX
+	MOVQ addend+64(FP), DX
+	MOVQ a+16(FP), BX
+	MOVQ bStep+40(FP), SI
 
 group:
-	MOVQ   SI, DI
+	MOVQ   BX, DI
 	MOVQ   b+32(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
-	MOVQ   k+40(FP), R9
+	MOVQ   k+48(FP), R9
 	SUBQ   $0x00000004, R9
 	JLT    rest
 
 four:
 	VMOVUPS      (R8), Z2
-	VMOVUPS      (R8)(CX*1), Z3
+	VMOVUPS      (R8)(SI*1), Z3
 	VBROADCASTSS (DI), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	PREFETCHT0   4096(R8)
-	PREFETCHT0   4096(R8)(CX*1)
+	PREFETCHT0   4096(R8)(SI*1)
 	VMOVUPS      64(R8), Z2
-	VMOVUPS      64(R8)(CX*1), Z3
+	VMOVUPS      64(R8)(SI*1), Z3
 	VBROADCASTSS 4(DI), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	PREFETCHT0   4160(R8)
-	PREFETCHT0   4160(R8)(CX*1)
+	PREFETCHT0   4160(R8)(SI*1)
 	VMOVUPS      128(R8), Z2
-	VMOVUPS      128(R8)(CX*1), Z3
+	VMOVUPS      128(R8)(SI*1), Z3
 	VBROADCASTSS 8(DI), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	PREFETCHT0   4224(R8)
-	PREFETCHT0   4224(R8)(CX*1)
+	PREFETCHT0   4224(R8)(SI*1)
 	VMOVUPS      192(R8), Z2
-	VMOVUPS      192(R8)(CX*1), Z3
+	VMOVUPS      192(R8)(SI*1), Z3
 	VBROADCASTSS 12(DI), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	PREFETCHT0   4288(R8)
-	PREFETCHT0   4288(R8)(CX*1)
+	PREFETCHT0   4288(R8)(SI*1)
 	ADDQ         $0x00000010, DI
 	ADDQ         $0x00000100, R8
 	SUBQ         $0x00000004, R9
@@ -906,7 +903,7 @@ rest:
 
 one:
 	VMOVUPS      (R8), Z2
-	VMOVUPS      (R8)(CX*1), Z3
+	VMOVUPS      (R8)(SI*1), Z3
 	VBROADCASTSS (DI), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
@@ -916,37 +913,37 @@ one:
 	JNZ          one
 
 sums:
-	VBROADCASTSS floor+72(FP), Z2
+	VBROADCASTSS floor+80(FP), Z2
 	MOVQ         cStep+8(FP), DI
-	MOVQ         addendStep+64(FP), R8
-	VADDPS       (BX), Z0, Z0
+	MOVQ         addendStep+72(FP), R8
+	VADDPS       (DX), Z0, Z0
 	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      Z0, (DX)
-	VADDPS       64(BX), Z1, Z1
+	VMOVUPS      Z0, (CX)
+	VADDPS       64(DX), Z1, Z1
 	VMAXPS       Z1, Z2, Z1
-	VMOVUPS      Z1, 64(DX)
-	ADDQ         DI, DX
-	ADDQ         R8, BX
-	ADDQ         AX, SI
-	DECQ         groups+48(FP)
+	VMOVUPS      Z1, 64(CX)
+	ADDQ         DI, CX
+	ADDQ         R8, DX
+	ADDQ         AX, BX
+	DECQ         groups+56(FP)
 	JNZ          group
 	VZEROUPPER
 	RET
 
-// func product1x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+// func product1x1AVX512(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·product1x1AVX512(SB), NOSPLIT, $0-76
+TEXT ·product1x1AVX512(SB), NOSPLIT, $0-84
 	MOVQ aStep+24(FP), AX
 	LEAQ (AX)(AX*2), CX
 	MOVQ c+0(FP), CX
-	MOVQ addend+56(FP), DX
+	MOVQ addend+64(FP), DX
 	MOVQ a+16(FP), BX
 
 group:
 	MOVQ   BX, SI
 	MOVQ   b+32(FP), DI
 	VXORPS Z0, Z0, Z0
-	MOVQ   k+40(FP), R8
+	MOVQ   k+48(FP), R8
 	SUBQ   $0x00000004, R8
 	JLT    rest
 
@@ -981,16 +978,16 @@ one:
 	JNZ              one
 
 sums:
-	VBROADCASTSS floor+72(FP), Z1
+	VBROADCASTSS floor+80(FP), Z1
 	MOVQ         cStep+8(FP), SI
-	MOVQ         addendStep+64(FP), DI
+	MOVQ         addendStep+72(FP), DI
 	VADDPS       (DX), Z0, Z0
 	VMAXPS       Z0, Z1, Z0
 	VMOVUPS      Z0, (CX)
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	ADDQ         AX, BX
-	DECQ         groups+48(FP)
+	DECQ         groups+56(FP)
 	JNZ          group
 	VZEROUPPER
 	RET

@@ -4,22 +4,6 @@ package simd
 
 import "math"
 
-// vectorBackward is the kernels of an instruction set that has those of the
-// backward passes too; a plain vector has them of Generic.
-type vectorBackward struct {
-	vector
-
-	correlations                          []correlationTile // the tallest first
-	exponentiate                          func(x *float32, n int, shift float32) float32
-	scale                                 func(x *float32, n int, factor float32)
-	mask                                  func(g, y *float32, n int)
-	adam                                  func(w, first, second, gradient *float32, n int, beta1, beta2, other1, other2, rate, root, epsilon, decay, penalty, factor float32)
-	regularGradients, polynomialGradients []circleGradientFunction // by order
-	unrotate, addUnrotated                []unrotateFunction       // by order
-}
-
-var _ Kernels32 = (*vectorBackward)(nil)
-
 // correlationTile is as productTile.
 type correlationTile struct {
 	rows   int
@@ -38,7 +22,7 @@ type (
 const correlationRows = 240
 
 // Correlate: see [Kernels].
-func (v *vectorBackward) Correlate(c, a, b Rows[float32], k, n, rows int) {
+func (v *vector) Correlate(c, a, b Rows[float32], k, n, rows int) {
 	if k == 0 || n == 0 || rows == 0 {
 		return
 	}
@@ -53,7 +37,7 @@ func (v *vectorBackward) Correlate(c, a, b Rows[float32], k, n, rows int) {
 }
 
 // correlate is Correlate for some strips of columns.
-func (v *vectorBackward) correlate(c, a, b Rows[float32], k, strips, rows int) {
+func (v *vector) correlate(c, a, b Rows[float32], k, strips, rows int) {
 	at := 0
 	for _, tile := range v.correlations {
 		for groups := (k - at) / tile.rows; groups > 0; groups = (k - at) / tile.rows {
@@ -65,22 +49,14 @@ func (v *vectorBackward) correlate(c, a, b Rows[float32], k, strips, rows int) {
 }
 
 // CrossEntropy: see [Kernels].
-func (v *vectorBackward) CrossEntropy(x Rows[float32], labels []int32, weights []float32, n, rows int) (loss float64, hits int) {
-	whole := n / Lanes * Lanes
+func (v *vector) CrossEntropy(x Rows[float32], labels []int32, weights []float32, n, rows int) (loss float64, hits int) {
 	for i := range rows {
-		row := x.Row(i, n)
-		of := Rows[float32]{row, n}
-		if whole == 0 || weights[i] == 0 || !finite(row[labels[i]]) {
-			one, hit := v.Generic.CrossEntropy(of, labels[i:], weights[i:], n, 1)
-			loss, hits = loss+one, hits+hit
-			continue
-		}
-		most := v.rowMax(&row[0], whole)
-		for _, value := range row[whole:] {
-			most = max(most, value)
+		row, most := x.Row(i, n), noFloor
+		if weights[i] != 0 && finite(row[labels[i]]) {
+			most = v.greatest(row)
 		}
 		if !finite(most) {
-			one, hit := v.Generic.CrossEntropy(of, labels[i:], weights[i:], n, 1)
+			one, hit := v.Generic.CrossEntropy(Rows[float32]{row, n}, labels[i:], weights[i:], n, 1)
 			loss, hits = loss+one, hits+hit
 			continue
 		}
@@ -88,17 +64,9 @@ func (v *vectorBackward) CrossEntropy(x Rows[float32], labels []int32, weights [
 		if score == most && indexOf(row, most) == int(labels[i]) {
 			hits++
 		}
-		total := float64(v.exponentiate(&row[0], whole, most))
-		for j := whole; j < n; j++ {
-			row[j] = float32(math.Exp(float64(row[j]) - float64(most)))
-			total += float64(row[j])
-		}
+		total := v.exponentials(row, most)
 		loss += float64(weights[i]) * (math.Log(total) + float64(most) - float64(score))
-		factor := float32(float64(weights[i]) / total)
-		v.scale(&row[0], whole, factor)
-		for j := whole; j < n; j++ {
-			row[j] *= factor
-		}
+		v.multiplyBy(row, float32(float64(weights[i])/total))
 		row[labels[i]] -= weights[i]
 	}
 	return loss, hits
@@ -107,18 +75,21 @@ func (v *vectorBackward) CrossEntropy(x Rows[float32], labels []int32, weights [
 func finite(x float32) bool { return x-x == 0 }
 
 // RectifyGradient: see [Kernels].
-func (v *vectorBackward) RectifyGradient(g, y Rows[float32], n, rows int) {
-	if n%Lanes != 0 || n == 0 {
+func (v *vector) RectifyGradient(g, y Rows[float32], n, rows int) {
+	if n%Lanes != 0 {
 		v.Generic.RectifyGradient(g, y, n, rows)
 		return
 	}
 	for i := range rows {
-		v.mask(&g.Row(i, n)[0], &y.Row(i, n)[0], n)
+		gradient, result := g.Row(i, n), y.Row(i, n)
+		for j := 0; j < n; j += maxRun {
+			v.mask(&gradient[j], &result[j], min(maxRun, n-j))
+		}
 	}
 }
 
 // RegularGradient: see [Kernels].
-func (v *vectorBackward) RegularGradient(g, x Rows[float32], circle *Circle[float32], channels, rows int) {
+func (v *vector) RegularGradient(g, x Rows[float32], circle *Circle[float32], channels, rows int) {
 	if circle.Order >= len(v.regularGradients) || circle.Order == 0 || channels%Lanes != 0 {
 		v.Generic.RegularGradient(g, x, circle, channels, rows)
 		return
@@ -127,7 +98,7 @@ func (v *vectorBackward) RegularGradient(g, x Rows[float32], circle *Circle[floa
 }
 
 // PolyGradient: see [Kernels].
-func (v *vectorBackward) PolyGradient(g, x Rows[float32], circle *Circle[float32], channels, rows int) {
+func (v *vector) PolyGradient(g, x Rows[float32], circle *Circle[float32], channels, rows int) {
 	if circle.Order >= len(v.polynomialGradients) || circle.Order == 0 || channels%Lanes != 0 {
 		v.Generic.PolyGradient(g, x, circle, channels, rows)
 		return
@@ -135,7 +106,7 @@ func (v *vectorBackward) PolyGradient(g, x Rows[float32], circle *Circle[float32
 	v.onCircleGradient(v.polynomialGradients[circle.Order], g, x, circle, channels, rows)
 }
 
-func (v *vectorBackward) onCircleGradient(f circleGradientFunction, g, x Rows[float32], circle *Circle[float32], channels, rows int) {
+func (v *vector) onCircleGradient(f circleGradientFunction, g, x Rows[float32], circle *Circle[float32], channels, rows int) {
 	bound := float32(math.Sqrt(float64(2*circle.Order + 1)))
 	scale := float32(math.Sqrt(float64(circle.Samples)))
 	_ = circle.Basis[(2*circle.Order+1)*circle.Samples-1]
@@ -148,8 +119,8 @@ func (v *vectorBackward) onCircleGradient(f circleGradientFunction, g, x Rows[fl
 }
 
 // Gather: see [Kernels].
-func (v *vectorBackward) Gather(x, records Rows[float32], edges []int32, offsets []int64, n int) {
-	if n%Lanes != 0 || n == 0 {
+func (v *vector) Gather(x, records Rows[float32], edges []int32, offsets []int64, n int) {
+	if n%Lanes != 0 || n == 0 || n > maxRun {
 		v.Generic.Gather(x, records, edges, offsets, n)
 		return
 	}
@@ -162,12 +133,12 @@ func (v *vectorBackward) Gather(x, records Rows[float32], edges []int32, offsets
 }
 
 // Adam: see [Kernels].
-func (v *vectorBackward) Adam(parameters, first, second, gradient []float32, s *AdamStep) {
+func (v *vector) Adam(parameters, first, second, gradient []float32, s *AdamStep) {
 	n := len(gradient)
 	whole := n / Lanes * Lanes
-	if whole > 0 {
+	for i := 0; i < whole; i += maxRun {
 		_, _, _ = parameters[n-1], first[n-1], second[n-1]
-		v.adam(&parameters[0], &first[0], &second[0], &gradient[0], whole,
+		v.adam(&parameters[i], &first[i], &second[i], &gradient[i], min(maxRun, whole-i),
 			float32(s.Beta1), float32(s.Beta2), float32(1-s.Beta1), float32(1-s.Beta2), float32(s.Rate), float32(1/s.Root),
 			float32(s.Epsilon), float32(s.Decay), float32(s.Penalty), float32(s.Scale))
 	}
@@ -175,7 +146,7 @@ func (v *vectorBackward) Adam(parameters, first, second, gradient []float32, s *
 }
 
 // EdgeTranspose: see [Kernels].
-func (v *vectorBackward) EdgeTranspose(records, m Rows[float32], a []float32, plan *Moments, rings *Rings[float32], heads int, accumulate bool) {
+func (v *vector) EdgeTranspose(records, m Rows[float32], a []float32, plan *Moments, rings *Rings[float32], heads int, accumulate bool) {
 	scratch := vectorScratches.Get().(*vectorScratch)
 	defer vectorScratches.Put(scratch)
 	w := &scratch.edgeScratch
@@ -189,7 +160,7 @@ func (v *vectorBackward) EdgeTranspose(records, m Rows[float32], a []float32, pl
 }
 
 // spread is EdgeTranspose for a chunk, with which records and a begin.
-func (v *vectorBackward) spread(r *edgeRun, records, m Rows[float32], a []float32, c chunk, accumulate bool) {
+func (v *vector) spread(r *edgeRun, records, m Rows[float32], a []float32, c chunk, accumulate bool) {
 	n, plan, sets := c.edges(), r.plan, r.rings.Sets
 	unrotate := v.unrotate
 	if accumulate {

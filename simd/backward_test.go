@@ -238,6 +238,42 @@ func checkCrossEntropy(t *testing.T, kernels Kernels32, random *rand.Rand, n, ro
 	})
 }
 
+func TestSoftmaxGradientsOfEverySet(t *testing.T) {
+	eachSet(t, func(t *testing.T, kernels Kernels32) {
+		random := rand.New(rand.NewPCG(50, 1))
+		for n := range 100 {
+			checkSoftmaxGradient(t, kernels, random, []int{random.IntN(9), n, 0, 1}, 1+n%3, n%2 == 0, n%5 == 0)
+		}
+	})
+}
+
+func checkSoftmaxGradient(t *testing.T, kernels Kernels32, random *rand.Rand, degrees []int, heads int, self, scaled bool) {
+	t.Helper()
+	offsets := []int64{17}
+	for _, degree := range degrees {
+		offsets = append(offsets, offsets[len(offsets)-1]+int64(degree))
+	}
+	edges := int(offsets[len(degrees)] - 17)
+	alpha, own := newDense(random, heads, edges), newDense(random, heads, len(degrees))
+	ofAlpha, ofOwn := newDense(random, heads, edges), newDense(random, heads, len(degrees))
+	want, wantOwn := ofAlpha.wide(), ofOwn.wide()
+	most := slices.Max(magnitudes(slices.Concat(want.Data[:edges*heads], wantOwn.Data[:len(degrees)*heads])))
+	selfAlpha, selfGradient, selfWant := own.Data, ofOwn.Data, wantOwn.Data
+	if !self {
+		selfAlpha, selfGradient, selfWant = nil, nil, nil
+	}
+	ring, ofRing := alpha.Data[:edges*heads], ofAlpha.Data[:edges*heads]
+	Generic[float32]{}.Softmax(ring, selfAlpha, offsets, heads, scaled)
+	kernels.SoftmaxGradient(ofRing, selfGradient, ring, selfAlpha, offsets, heads, scaled)
+	Generic[float64]{}.SoftmaxGradient(want.Data[:edges*heads], selfWant, widened(ring), widened(selfAlpha), offsets, heads, scaled)
+	// α (dα - Σ α dα / Σ α), the difference no more than twice the largest |dα|.
+	bound := func(alpha *buffer) func(i, j int) float64 {
+		return func(i, j int) float64 { return 4 * epsilon * most * float64(alpha.Row(i, heads)[j]) }
+	}
+	ofAlpha.check(t, "gradient of a softmax", want, bound(alpha))
+	ofOwn.check(t, "gradient of a softmax for the vertex itself", wantOwn, bound(own))
+}
+
 func TestGradientsOfNonlinearitiesOfEverySet(t *testing.T) {
 	eachSet(t, func(t *testing.T, kernels Kernels32) {
 		random := rand.New(rand.NewPCG(47, 1))
@@ -245,16 +281,6 @@ func TestGradientsOfNonlinearitiesOfEverySet(t *testing.T) {
 			for _, channels := range []int{16, 32, 7} {
 				checkNonlinearGradients(t, kernels, random, order, channels)
 			}
-		}
-		for n := range 100 {
-			g, y := newBuffer(random, n, 3), newBuffer(random, n, 3)
-			for j := range n / 2 {
-				y.Row(1, n)[j] = 0
-			}
-			want := g.clone()
-			kernels.RectifyGradient(g.Rows, y.Rows, n, 3)
-			Generic[float32]{}.RectifyGradient(want.Rows, y.Rows, n, 3)
-			g.check(t, "rectify", want.wide(), func(int, int) float64 { return 0 })
 		}
 	})
 }
@@ -376,29 +402,44 @@ func TestGatherAndAdamOfEverySet(t *testing.T) {
 	eachSet(t, func(t *testing.T, kernels Kernels32) {
 		random := rand.New(rand.NewPCG(49, 1))
 		for n := range 100 {
-			x, records := newBuffer(random, n, 4), newBuffer(random, n, 9)
-			edges, offsets := []int32{3, 8, 0, 0, 7, 1, 2, 2, 6}, []int64{2, 2, 5, 6, 9}
-			got, want := x.clone(), x.clone()
-			kernels.Gather(got.Rows, records.Rows, edges, offsets, n)
-			Generic[float32]{}.Gather(want.Rows, records.Rows, edges, offsets, n)
-			got.check(t, "gather", want.wide(), func(int, int) float64 { return 0 })
-
-			var state [4]*buffer
-			for i := range state {
-				state[i] = newBuffer(random, n, 1)
-			}
-			for j := range state[2].Row(0, n) {
-				state[2].Row(0, n)[j] = float32(math.Abs(float64(state[2].Row(0, n)[j])))
-			}
-			step := &AdamStep{Beta1: 0.9, Beta2: 0.999, Rate: 0.03, Root: 0.1, Epsilon: 1e-8, Decay: 0.99, Penalty: 0.01, Scale: 0.5}
-			w, first, second, g := state[0].wide(), state[1].wide(), state[2].wide(), state[3].wide()
-			kernels.Adam(state[0].Row(0, n), state[1].Row(0, n), state[2].Row(0, n), state[3].Row(0, n), step)
-			Generic[float64]{}.Adam(w.Row(0, n), first.Row(0, n), second.Row(0, n), g.Row(0, n), step)
-			for i, want := range []Rows[float64]{w, first, second, g} {
-				state[i].check(t, fmt.Sprintf("array %d of Adam", i), want, func(_, j int) float64 {
-					return 16 * epsilon * (1 + math.Abs(want.Data[j]))
-				})
-			}
+			checkGather(t, kernels, random, n, 4, 9)
+			checkAdam(t, kernels, random, n)
 		}
 	})
+}
+
+func checkGather(t *testing.T, kernels Kernels32, random *rand.Rand, n, vertices, rows int) {
+	t.Helper()
+	x, records := newBuffer(random, n, vertices), newBuffer(random, n, rows)
+	edges, offsets := []int32{0}, []int64{1}
+	for range vertices {
+		for range random.IntN(4) {
+			edges = append(edges, int32(random.IntN(rows)))
+		}
+		offsets = append(offsets, int64(len(edges)))
+	}
+	got, want := x.clone(), x.clone()
+	kernels.Gather(got.Rows, records.Rows, edges, offsets, n)
+	Generic[float32]{}.Gather(want.Rows, records.Rows, edges, offsets, n)
+	got.check(t, "gather", want.wide(), func(int, int) float64 { return 0 })
+}
+
+func checkAdam(t *testing.T, kernels Kernels32, random *rand.Rand, n int) {
+	t.Helper()
+	var state [4]*buffer
+	for i := range state {
+		state[i] = newBuffer(random, n, 1)
+	}
+	for j := range state[2].Row(0, n) {
+		state[2].Row(0, n)[j] = float32(math.Abs(float64(state[2].Row(0, n)[j])))
+	}
+	step := &AdamStep{Beta1: 0.9, Beta2: 0.999, Rate: 0.03, Root: 0.1, Epsilon: 1e-8, Decay: 0.99, Penalty: 0.01, Scale: 0.5}
+	w, first, second, g := state[0].wide(), state[1].wide(), state[2].wide(), state[3].wide()
+	kernels.Adam(state[0].Row(0, n), state[1].Row(0, n), state[2].Row(0, n), state[3].Row(0, n), step)
+	Generic[float64]{}.Adam(w.Row(0, n), first.Row(0, n), second.Row(0, n), g.Row(0, n), step)
+	for i, want := range []Rows[float64]{w, first, second, g} {
+		state[i].check(t, fmt.Sprintf("array %d of Adam", i), want, func(_, j int) float64 {
+			return 16 * epsilon * (1 + math.Abs(want.Data[j]))
+		})
+	}
 }

@@ -100,14 +100,14 @@ func (c chunk) vertices() int { return len(c.offsets) - 1 }
 func (c chunk) edge() int64   { return c.offsets[0] }
 func (c chunk) edges() int    { return int(c.offsets[len(c.offsets)-1] - c.offsets[0]) }
 
-// chunks calls body for the vertices of some rings, at most edgeChunk edges at
-// a time. What a vertex or an edge is added up from does not depend on the
+// chunks calls body for the vertices of some rings, at most edgeChunk of them
+// and of their edges at a time. What a vertex or an edge is added up from does not depend on the
 // others of its chunk.
 func (w *edgeScratch) chunks(offsets []int64, body func(c chunk)) {
 	n := len(offsets) - 1
 	for v := 0; v < n; {
 		end := v
-		for end < n && offsets[end+1]-offsets[v] <= edgeChunk {
+		for end < n && end-v < edgeChunk && offsets[end+1]-offsets[v] <= edgeChunk {
 			end++
 		}
 		if end > v {

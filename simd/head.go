@@ -145,8 +145,8 @@ func (v *vector) LogSoftmax(x Rows[float32], n, rows int) {
 		v.addExp(&total, w.tail[:], v.rowMax(&w.tail[0], Lanes))
 		total.finish()
 		first, second := float32(total.greatest), float32(total.log)
-		if whole > 0 {
-			v.shift(&row[0], whole, first, second)
+		for j := 0; j < whole; j += maxRun {
+			v.shift(&row[j], min(maxRun, whole-j), first, second)
 		}
 		for j := whole; j < n; j++ {
 			row[j] = row[j] - first - second

@@ -8,31 +8,31 @@ package simd
 //
 //	c[i][j] = max(floor, Σ_k a[i][k] b[k][j] + addend[i][j])
 //
-// for groups groups of 6 rows i and 1 strips of 16 columns j of a panel with k rows;
-// steps are in bytes between rows.
+// for groups groups of 6 rows i and 1 strips of 16 columns j, over k rows of a panel;
+// bStep is in bytes between strips, the other steps between rows.
 //
 //go:noescape
-func product6x1NEON(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+func product6x1NEON(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 
 // product2x1NEON computes
 //
 //	c[i][j] = max(floor, Σ_k a[i][k] b[k][j] + addend[i][j])
 //
-// for groups groups of 2 rows i and 1 strips of 16 columns j of a panel with k rows;
-// steps are in bytes between rows.
+// for groups groups of 2 rows i and 1 strips of 16 columns j, over k rows of a panel;
+// bStep is in bytes between strips, the other steps between rows.
 //
 //go:noescape
-func product2x1NEON(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+func product2x1NEON(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 
 // product1x1NEON computes
 //
 //	c[i][j] = max(floor, Σ_k a[i][k] b[k][j] + addend[i][j])
 //
-// for groups groups of 1 rows i and 1 strips of 16 columns j of a panel with k rows;
-// steps are in bytes between rows.
+// for groups groups of 1 rows i and 1 strips of 16 columns j, over k rows of a panel;
+// bStep is in bytes between strips, the other steps between rows.
 //
 //go:noescape
-func product1x1NEON(c *float32, cStep int, a *float32, aStep int, b *float32, k int, groups int, addend *float32, addendStep int, floor float32)
+func product1x1NEON(c *float32, cStep int, a *float32, aStep int, b *float32, bStep int, k int, groups int, addend *float32, addendStep int, floor float32)
 
 // addNEON computes c[i] += a[i] for n numbers, a multiple of 16.
 //

@@ -42,16 +42,16 @@ DATA iota<>+24(SB)/4, $0x00000006
 DATA iota<>+28(SB)/4, $0x00000007
 GLOBL iota<>(SB), RODATA|NOPTR, $32
 
-TEXT ·product6x1NEON(SB), NOSPLIT, $0-76
+TEXT ·product6x1NEON(SB), NOSPLIT, $0-84
 	MOVD c+0(FP), R0
 	MOVD cStep+8(FP), R1
-	MOVD addend+56(FP), R2
-	MOVD addendStep+64(FP), R3
+	MOVD addend+64(FP), R2
+	MOVD addendStep+72(FP), R3
 	MOVD a+16(FP), R4
 	MOVD aStep+24(FP), R5
 	MOVD b+32(FP), R6
-	MOVD k+40(FP), R7
-	MOVD groups+48(FP), R8
+	MOVD k+48(FP), R7
+	MOVD groups+56(FP), R8
 group:
 	MOVD R4, R11
 	ADD R5, R4
@@ -246,7 +246,7 @@ one:
 	SUBS $1, R10
 	BNE one
 sums:
-	FMOVS floor+72(FP), F24
+	FMOVS floor+80(FP), F24
 	VDUP V24.S[0], V24.S4
 	FLDPQ (R2), (F25, F26)
 	FLDPQ 32(R2), (F27, F28)
@@ -336,16 +336,16 @@ sums:
 	BNE group
 	RET
 
-TEXT ·product2x1NEON(SB), NOSPLIT, $0-76
+TEXT ·product2x1NEON(SB), NOSPLIT, $0-84
 	MOVD c+0(FP), R0
 	MOVD cStep+8(FP), R1
-	MOVD addend+56(FP), R2
-	MOVD addendStep+64(FP), R3
+	MOVD addend+64(FP), R2
+	MOVD addendStep+72(FP), R3
 	MOVD a+16(FP), R4
 	MOVD aStep+24(FP), R5
 	MOVD b+32(FP), R6
-	MOVD k+40(FP), R7
-	MOVD groups+48(FP), R8
+	MOVD k+48(FP), R7
+	MOVD groups+56(FP), R8
 group:
 	MOVD R4, R11
 	ADD R5, R4
@@ -428,7 +428,7 @@ one:
 	SUBS $1, R10
 	BNE one
 sums:
-	FMOVS floor+72(FP), F8
+	FMOVS floor+80(FP), F8
 	VDUP V8.S[0], V8.S4
 	FLDPQ (R2), (F9, F10)
 	FLDPQ 32(R2), (F11, F12)
@@ -462,16 +462,16 @@ sums:
 	BNE group
 	RET
 
-TEXT ·product1x1NEON(SB), NOSPLIT, $0-76
+TEXT ·product1x1NEON(SB), NOSPLIT, $0-84
 	MOVD c+0(FP), R0
 	MOVD cStep+8(FP), R1
-	MOVD addend+56(FP), R2
-	MOVD addendStep+64(FP), R3
+	MOVD addend+64(FP), R2
+	MOVD addendStep+72(FP), R3
 	MOVD a+16(FP), R4
 	MOVD aStep+24(FP), R5
 	MOVD b+32(FP), R6
-	MOVD k+40(FP), R7
-	MOVD groups+48(FP), R8
+	MOVD k+48(FP), R7
+	MOVD groups+56(FP), R8
 group:
 	MOVD R4, R11
 	ADD R5, R4
@@ -526,7 +526,7 @@ one:
 	SUBS $1, R10
 	BNE one
 sums:
-	FMOVS floor+72(FP), F4
+	FMOVS floor+80(FP), F4
 	VDUP V4.S[0], V4.S4
 	FLDPQ (R2), (F5, F6)
 	FLDPQ 32(R2), (F7, F8)

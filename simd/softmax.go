@@ -2,7 +2,10 @@
 
 package simd
 
-// softmaxTerms is how many logits are gathered at a time.
+import "math"
+
+// softmaxTerms is how many logits, and logits of how many rings, are gathered
+// at a time.
 const softmaxTerms = 1024
 
 // softmaxScratch is the logits of some rings and their coefficients, with room
@@ -52,12 +55,12 @@ func (v *vector) softmaxRings(w *softmaxScratch, logits []float32, offsets []int
 	n := len(offsets) - 1
 	for i := 0; i < n; {
 		begin, end := offsets[i]-offsets[0], i
-		for end < n && offsets[end+1]-offsets[i] <= softmaxTerms {
+		for end < n && end-i < softmaxTerms && offsets[end+1]-offsets[i] <= softmaxTerms {
 			end++
 		}
 		if end == i {
 			ring := logits[begin : offsets[i+1]-offsets[0]]
-			v.softmax(&ring[0], len(ring), scaleOf(len(ring), scaled))
+			v.multiplyBy(ring, float32(float64(scaleOf(len(ring), scaled))/v.exponentials(ring, v.greatest(ring))))
 			i++
 			continue
 		}
@@ -86,6 +89,42 @@ func (v *vector) softmaxHeld(w *softmaxScratch, offsets []int64, scaled bool) {
 		ring := w.alpha[at : offsets[i]-offsets[0]]
 		copy(ring, w.logits[at:])
 		v.softmax(&ring[0], len(ring), scaleOf(len(ring), scaled))
+	}
+}
+
+// greatest is the largest of some numbers, in which NaN may count or not.
+func (v *vector) greatest(x []float32) float32 {
+	most, whole := noFloor, len(x)/Lanes*Lanes
+	for i := 0; i < whole; i += maxRun {
+		most = max(most, v.rowMax(&x[i], min(maxRun, whole-i)))
+	}
+	for _, value := range x[whole:] {
+		most = max(most, value)
+	}
+	return most
+}
+
+// exponentials replaces numbers x by exp(x - shift), and returns their sum.
+func (v *vector) exponentials(x []float32, shift float32) (sum float64) {
+	whole := len(x) / Lanes * Lanes
+	for i := 0; i < whole; i += maxRun {
+		sum += float64(v.exponentiate(&x[i], min(maxRun, whole-i), shift))
+	}
+	for i := whole; i < len(x); i++ {
+		x[i] = float32(math.Exp(float64(x[i]) - float64(shift)))
+		sum += float64(x[i])
+	}
+	return sum
+}
+
+// multiplyBy multiplies numbers by a factor.
+func (v *vector) multiplyBy(x []float32, factor float32) {
+	whole := len(x) / Lanes * Lanes
+	for i := 0; i < whole; i += maxRun {
+		v.scale(&x[i], min(maxRun, whole-i), factor)
+	}
+	for i := whole; i < len(x); i++ {
+		x[i] *= factor
 	}
 }
 

@@ -35,6 +35,15 @@ type vector struct {
 	rotate   []rotateFunction // by order
 	passes   []pass           // the longest first
 	sumLanes func(to, dots *float32, n int)
+
+	// Of the backward passes.
+	correlations                          []correlationTile // the tallest first
+	exponentiate                          func(x *float32, n int, shift float32) float32
+	scale                                 func(x *float32, n int, factor float32)
+	mask                                  func(g, y *float32, n int)
+	adam                                  func(w, first, second, gradient *float32, n int, beta1, beta2, other1, other2, rate, root, epsilon, decay, penalty, factor float32)
+	regularGradients, polynomialGradients []circleGradientFunction // by order
+	unrotate, addUnrotated                []unrotateFunction       // by order
 }
 
 // productTile is the products for one height of tiles, by the number of
@@ -44,7 +53,7 @@ type productTile struct {
 	strips []productFunction
 }
 
-type productFunction func(c *float32, cStep int, a *float32, aStep int, b *float32, k, groups int, addend *float32, addendStep int, floor float32)
+type productFunction func(c *float32, cStep int, a *float32, aStep int, b *float32, bStep, k, groups int, addend *float32, addendStep int, floor float32)
 
 type circleFunction func(x *float32, rowStep int, basis *float32, sampleStep, samples int, bound, scale float32)
 
@@ -80,13 +89,33 @@ func (v *vector) product(c, a Rows[float32], b *Panel[float32], first, last, row
 	}
 	width := (last - first) * Lanes
 	_, _, _ = a.Row(rows-1, b.K), c.Row(rows-1, width), addend.Row(rows-1, width)
+	p := partialProduct{c: c, a: a, addend: addend, b: b, first: first, depth: maxDepth, floor: noFloor}
+	for b.K-p.from > maxDepth {
+		v.strips(&p, last, rows)
+		p.from, p.addend = p.from+maxDepth, c
+	}
+	p.depth, p.floor = b.K-p.from, floor
+	v.strips(&p, last, rows)
+}
+
+// partialProduct is the part of a product over the rows [from, from+depth) of b.
+type partialProduct struct {
+	c, a, addend Rows[float32]
+	b            *Panel[float32]
+	first        int // the strip whose columns c and addend begin with
+	from, depth  int
+	floor        float32
+}
+
+// strips computes a part of a product up to a last strip.
+func (v *vector) strips(p *partialProduct, last, rows int) {
 	// So many rows of a stay in the second-level cache while the strips pass.
-	block := max(productBlock/max(b.K, 1)/v.products[0].rows, 1) * v.products[0].rows
+	block := max(productBlock/max(p.depth, 1)/v.products[0].rows, 1) * v.products[0].rows
 	most := len(v.products[0].strips)
 	for begin := 0; begin < rows; begin += block {
 		end := min(begin+block, rows)
-		for strip := first; strip < last; strip += most {
-			v.column(c, a, b, first, strip, min(most, last-strip), begin, end, addend, floor)
+		for strip := p.first; strip < last; strip += most {
+			v.column(p, strip, min(most, last-strip), begin, end)
 		}
 	}
 }
@@ -94,23 +123,28 @@ func (v *vector) product(c, a Rows[float32], b *Panel[float32], first, last, row
 // productBlock is the number of entries of a block of the left operand.
 const productBlock = 1 << 16
 
-// column is the part of product in strips strips from strip on and the rows
-// [row, end).
-func (v *vector) column(c, a Rows[float32], b *Panel[float32], first, strip, strips, row, end int, addend Rows[float32], floor float32) {
-	column := (strip - first) * Lanes
+// column computes a part of a product in strips strips from strip on and the
+// rows [row, end).
+func (v *vector) column(p *partialProduct, strip, strips, row, end int) {
+	column := (strip - p.first) * Lanes
+	b := at(p.b.Data, (strip*p.b.K+p.from)*Lanes)
 	for _, tile := range v.products {
 		for groups := (end - row) / tile.rows; groups > 0; groups = (end - row) / tile.rows {
-			groups = min(groups, 1+maxTileWork/(tile.rows*strips*Lanes*(b.K+1)))
-			tile.strips[strips-1](&c.Data[row*c.Stride+column], 4*c.Stride, at(a.Data, row*a.Stride), 4*a.Stride,
-				at(b.Data, strip*b.K*Lanes), b.K, groups, &addend.Data[row*addend.Stride+column], 4*addend.Stride, floor)
+			groups = min(groups, 1+maxTileWork/(tile.rows*strips*Lanes*(p.depth+1)))
+			tile.strips[strips-1](&p.c.Data[row*p.c.Stride+column], 4*p.c.Stride, at(p.a.Data, row*p.a.Stride+p.from), 4*p.a.Stride,
+				b, 4*Lanes*p.b.K, p.depth, groups, &p.addend.Data[row*p.addend.Stride+column], 4*p.addend.Stride, p.floor)
 			row += groups * tile.rows
 		}
 	}
 }
 
-// maxTileWork is about how many multiply-adds one call does: assembly cannot
-// be interrupted, and the garbage collector waits for it. 2^21 take some 20 µs.
-const maxTileWork = 1 << 21
+// Assembly cannot be interrupted, and the garbage collector waits for it: what
+// bounds a call, so that it takes some 20 µs, or 60 where it waits for memory.
+const (
+	maxTileWork = 1 << 21 // multiply-adds, about, of several groups of a tile
+	maxDepth    = 1 << 13 // terms of a sum of products
+	maxRun      = 1 << 14 // numbers of a row
+)
 
 var (
 	noFloor = float32(math.Inf(-1))
@@ -137,11 +171,14 @@ func (v *vector) Dense(c, a Rows[float32], b *Panel[float32], bias []float32, ro
 		floor = 0
 	}
 	v.product(c, a, b, 0, b.N/Lanes, rows, Rows[float32]{Data: bias}, floor)
-	if f != ELU || b.N == 0 {
+	if f != ELU {
 		return
 	}
 	for i := range rows {
-		v.expm1(&c.Row(i, b.N)[0], b.N)
+		row := c.Row(i, b.N)
+		for j := 0; j < b.N; j += maxRun {
+			v.expm1(&row[j], min(maxRun, b.N-j))
+		}
 	}
 }
 
@@ -150,8 +187,8 @@ func (v *vector) Add(c, a Rows[float32], n, rows int) {
 	whole := n / Lanes * Lanes
 	for i := range rows {
 		sum, term := c.Row(i, n), a.Row(i, n)
-		if whole > 0 {
-			v.add(&sum[0], &term[0], whole)
+		for j := 0; j < whole; j += maxRun {
+			v.add(&sum[j], &term[j], min(maxRun, whole-j))
 		}
 		for j := whole; j < n; j++ {
 			sum[j] += term[j]
@@ -164,8 +201,8 @@ func (v *vector) Rectify(x Rows[float32], n, rows int) {
 	whole := n / Lanes * Lanes
 	for i := range rows {
 		row := x.Row(i, n)
-		if whole > 0 {
-			v.rectify(&row[0], whole)
+		for j := 0; j < whole; j += maxRun {
+			v.rectify(&row[j], min(maxRun, whole-j))
 		}
 		for j := whole; j < n; j++ {
 			row[j] = max(row[j], 0)
@@ -205,7 +242,7 @@ func (v *vector) onCircle(f circleFunction, x Rows[float32], circle *Circle[floa
 
 // Gate: see [Kernels].
 func (v *vector) Gate(x Rows[float32], a, b []float32, order, channels, rows int) {
-	if channels == 0 || channels%Lanes != 0 {
+	if channels == 0 || channels > maxRun || channels%Lanes != 0 {
 		Generic[float32]{}.Gate(x, a, b, order, channels, rows)
 		return
 	}

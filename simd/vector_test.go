@@ -244,27 +244,32 @@ func TestElementwiseOfEverySet(t *testing.T) {
 	eachSet(t, func(t *testing.T, kernels Kernels32) {
 		random := rand.New(rand.NewPCG(13, 1))
 		for n := range 200 {
-			rows := random.IntN(4)
-			a, x := newBuffer(random, n, rows), newBuffer(random, n, rows)
-			if n > 3 && rows > 0 {
-				copy(x.Data, []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 1e-44})
-			}
-			for name, run := range map[string]func(k Kernels32, x Rows[float32]){
-				"sum":     func(k Kernels32, x Rows[float32]) { k.Add(x, a.Rows, n, rows) },
-				"rectify": func(k Kernels32, x Rows[float32]) { k.Rectify(x, n, rows) },
-			} {
-				got, want := x.clone(), x.clone()
-				run(kernels, got.Rows)
-				run(Generic[float32]{}, want.Rows)
-				got.check(t, name, want.wide(), func(int, int) float64 { return 0 })
-			}
-			got, want := x.clone(), x.wide()
-			kernels.LogSoftmax(got.Rows, n, rows)
-			Generic[float64]{}.LogSoftmax(want, n, rows)
-			// The sum of n terms, its logarithm, and two differences.
-			got.check(t, "log-softmax", want, func(i, j int) float64 { return 16*epsilon + 3*epsilon*math.Abs(want.Row(i, n)[j]) })
+			checkElementwise(t, kernels, random, n, random.IntN(4))
 		}
 	})
+}
+
+func checkElementwise(t *testing.T, kernels Kernels32, random *rand.Rand, n, rows int) {
+	t.Helper()
+	a, x := newBuffer(random, n, rows), newBuffer(random, n, rows)
+	if n > 3 && rows > 0 {
+		copy(x.Data, []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 1e-44})
+	}
+	for name, run := range map[string]func(k Kernels32, x Rows[float32]){
+		"sum":              func(k Kernels32, x Rows[float32]) { k.Add(x, a.Rows, n, rows) },
+		"rectify":          func(k Kernels32, x Rows[float32]) { k.Rectify(x, n, rows) },
+		"rectify gradient": func(k Kernels32, x Rows[float32]) { k.RectifyGradient(x, a.Rows, n, rows) },
+	} {
+		got, want := x.clone(), x.clone()
+		run(kernels, got.Rows)
+		run(Generic[float32]{}, want.Rows)
+		got.check(t, name, want.wide(), func(int, int) float64 { return 0 })
+	}
+	got, want := x.clone(), x.wide()
+	kernels.LogSoftmax(got.Rows, n, rows)
+	Generic[float64]{}.LogSoftmax(want, n, rows)
+	// The sum of n terms, its logarithm, and two differences.
+	got.check(t, "log-softmax", want, func(i, j int) float64 { return 16*epsilon + 3*epsilon*math.Abs(want.Row(i, n)[j]) })
 }
 
 func TestHeadsOfEverySet(t *testing.T) {

@@ -35,18 +35,17 @@ type tile struct {
 
 func (s isa) product(rows, strips int) {
 	s.function(fmt.Sprintf("product%dx%d", rows, strips),
-		"(c *float32, cStep int, a *float32, aStep int, b *float32, k, groups int, addend *float32, addendStep int, floor float32)",
+		"(c *float32, cStep int, a *float32, aStep int, b *float32, bStep, k, groups int, addend *float32, addendStep int, floor float32)",
 		"computes", "",
 		"\tc[i][j] = max(floor, Σ_k a[i][k] b[k][j] + addend[i][j])", "",
-		fmt.Sprintf("for groups groups of %d rows i and %d strips of 16 columns j of a panel with k rows;", rows, strips),
-		"steps are in bytes between rows.")
-	t := tile{isa: s, rows: rows, strips: strips, step: argument("aStep"), step3: GP64(), strip: GP64()}
+		fmt.Sprintf("for groups groups of %d rows i and %d strips of 16 columns j, over k rows of a panel;", rows, strips),
+		"bStep is in bytes between strips, the other steps between rows.")
+	t := tile{isa: s, rows: rows, strips: strips, step: argument("aStep"), step3: GP64()}
 	LEAQ(Mem{Base: t.step, Index: t.step, Scale: 2}, t.step3)
 	c, addend := argument("c"), argument("addend")
 	a := argument("a")
 	if strips > 1 {
-		Load(Param("k"), t.strip)
-		SHLQ(U8(6), t.strip)
+		t.strip = argument("bStep")
 	}
 	for range rows {
 		t.sums = append(t.sums, s.vectors(strips*rowBytes/s.bytes))
