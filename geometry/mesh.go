@@ -315,6 +315,9 @@ func (v *View) ScaledPositions() []float64 { return v.positions }
 // FrameRows are the V×9 rows e1, e2, n of the vertices' frames.
 func (v *View) FrameRows() []float64 { return v.frames }
 
+// HasOwnFrames says whether the frames, and so the normals, are the caller's.
+func (v *View) HasOwnFrames() bool { return v.mesh.options.Gauge == CustomGauge }
+
 // Offsets, of V+1 elements, delimit the neighbours of each vertex.
 func (v *View) Offsets() []int64 { return v.edges.offsets }
 
