@@ -88,9 +88,9 @@ func (b *boxes) distance(node int, place r3.Vec) float64 {
 }
 
 const (
-	mortonBits = 16 // of each coordinate
-	digitBits  = 12
-	digits     = 3 * mortonBits / digitBits
+	mortonBits = 11 // of each coordinate: of 64 bits, 31 are left for the number
+	numberBits = 31
+	digits     = 3 // of mortonBits each
 )
 
 // mortonOrder sorts points by the interleaved bits of their coordinates, so
@@ -102,29 +102,27 @@ func mortonOrder(r geometry.Resources, arena *memory.Arena, positions []float64)
 	if order, err = memory.Make[int32](arena, int64(count)); err != nil {
 		return nil, err
 	}
-	spare, err := memory.Make[int32](scratch, int64(count))
-	if err != nil {
-		return nil, err
-	}
 	keys, err := memory.Make[uint64](scratch, 2*int64(count))
 	if err != nil {
 		return nil, err
 	}
-	keys, spareKeys := keys[:count], keys[count:]
+	keys, spare := keys[:count], keys[count:]
 	low, scale := grid(positions)
 	_ = r.Threads.Range(nil, count, blockRows, func(_, begin, end int) error {
 		for i := begin; i < end; i++ {
 			p := r3.At(positions, i).Minus(low).Times(scale)
-			keys[i] = spread(p.X) | spread(p.Y)<<1 | spread(p.Z)<<2
-			order[i] = int32(i)
+			keys[i] = (spread(p.X)|spread(p.Y)<<1|spread(p.Z)<<2)<<numberBits | uint64(i)
 		}
 		return nil
 	})
 	for digit := range digits {
-		sortByDigit(order, spare, keys, spareKeys, digitBits*digit)
-		order, spare, keys, spareKeys = spare, order, spareKeys, keys
+		sortByDigit(keys, spare, numberBits+mortonBits*digit)
+		keys, spare = spare, keys
 	}
-	return order, nil // after an even number of passes, the arena's
+	for i, key := range keys {
+		order[i] = int32(key & (1<<numberBits - 1))
+	}
+	return order, nil
 }
 
 // grid maps the box of all points to the cells of a Morton order.
@@ -154,19 +152,20 @@ func spread(cell float64) uint64 {
 	return (x | x<<2) & 0x249249249249
 }
 
-// sortByDigit is one pass of a radix sort from (order, keys) to (to, toKeys).
-func sortByDigit(order, to []int32, keys, toKeys []uint64, shift int) {
-	var starts [1 << digitBits]int32
+// sortByDigit is one pass of a radix sort.
+func sortByDigit(keys, to []uint64, shift int) {
+	const size = 1 << mortonBits
+	var starts [size]int32
 	for _, key := range keys {
-		starts[key>>shift%(1<<digitBits)]++
+		starts[key>>shift%size]++
 	}
 	sum := int32(0)
 	for digit, n := range starts {
 		starts[digit], sum = sum, sum+n
 	}
-	for i, key := range keys {
-		place := &starts[key>>shift%(1<<digitBits)]
-		to[*place], toKeys[*place] = order[i], key
+	for _, key := range keys {
+		place := &starts[key>>shift%size]
+		to[*place] = key
 		*place++
 	}
 }

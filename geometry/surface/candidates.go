@@ -58,7 +58,7 @@ func newCandidates(v *geometry.View, arena *memory.Arena, points int, seed uint6
 	if err != nil {
 		return nil, err
 	}
-	if err := c.count(arena, scratch, points, control.Stage(0.3, 0.5)); err != nil {
+	if err := c.count(arena, control.Stage(0.3, 0.5)); err != nil {
 		return nil, err
 	}
 	return c, c.place(arena, scratch, weight, control.Stage(0.5, 1))
@@ -159,8 +159,9 @@ const noArea = 0x1p-46
 // returns the weights of faces, normalised.
 func (c *candidates) measure(scratch *memory.Arena, points int, control *parallel.Control) (w weight, err error) {
 	faces := c.view.FaceCount()
-	// For each kind of weight its sum and that of the faces' centres, then the noise.
-	sums, err := c.sum(scratch, faces, 13, control, func(_ int, sums []float64, begin, end int) {
+	// For each kind of weight its sum and that of the faces' centres, then the
+	// noise, then Σ longest·√area.
+	sums, err := c.sum(scratch, faces, 14, control, func(_ int, sums []float64, begin, end int) {
 		for face := begin; face < end; face++ {
 			corner := c.corners(face)
 			area, longest := sizes(corner)
@@ -170,6 +171,7 @@ func (c *candidates) measure(scratch *memory.Arena, points int, control *paralle
 				add(sums[4*kind+1:], weight, middle)
 			}
 			sums[12] += longest * (longest + 2) // the size of coordinates: 2
+			sums[13] += longest * math.Sqrt(area)
 		}
 	})
 	if err != nil {
@@ -185,6 +187,10 @@ func (c *candidates) measure(scratch *memory.Arena, points int, control *paralle
 	case sums[4] > coincident:
 		kind = 1
 	}
+	// Where slices would become too many, as on a surface of needles alone, they
+	// are made longer: n² triangles of longest/n, n ≤ 1 + √(area·density).
+	long := sums[4] + math.Sqrt(c.density)*sums[13]
+	c.length = max(c.length, long/(slicesPerPoint*float64(points)+slicesPerFace*float64(faces)))
 	w[kind] = 1 / sums[4*kind]
 	c.centre = r3.At(sums[4*kind+1:], 0).Times(w[kind])
 	return w, nil
@@ -195,35 +201,24 @@ type division struct{ n, m int }
 
 func (d division) pieces() int64 { return int64(d.n) * int64(d.n) * int64(d.m) }
 
-// rows is the n of a face.
-func (c *candidates) rows(area float64) int { return max(1, int(math.Ceil(math.Sqrt(area*c.density)))) }
-
 func (c *candidates) divide(area, longest float64) division {
-	d := division{c.rows(area), 1}
+	d := division{1, 1}
+	if area*c.density > 1 {
+		d.n = int(math.Ceil(math.Sqrt(area * c.density)))
+	}
 	if piece := longest / float64(d.n); piece > c.length && c.length > 0 {
 		d.m = int(math.Ceil(piece / c.length))
 	}
 	return d
 }
 
-// count sets the offsets of the faces' candidates. Where slices would become
-// too many, as on a surface of needles alone, they are made longer.
-func (c *candidates) count(arena, scratch *memory.Arena, points int, control *parallel.Control) (err error) {
+// count sets the offsets of the faces' candidates.
+func (c *candidates) count(arena *memory.Arena, control *parallel.Control) (err error) {
 	faces := c.view.FaceCount()
 	if c.offsets, err = memory.Make[int64](arena, int64(faces)+1); err != nil {
 		return err
 	}
-	sums, err := c.sum(scratch, faces, 1, control.Stage(0, 0.5), func(_ int, sums []float64, begin, end int) {
-		for face := begin; face < end; face++ {
-			area, longest := sizes(c.corners(face))
-			sums[0] += float64(c.rows(area)) * longest // n² triangles of longest/n
-		}
-	})
-	if err != nil {
-		return err
-	}
-	c.length = max(c.length, sums[0]/(slicesPerPoint*float64(points)+slicesPerFace*float64(faces)))
-	err = c.view.Resources().Threads.Range(control.Stage(0.5, 1), faces, blockRows, func(_, begin, end int) error {
+	err = c.view.Resources().Threads.Range(control, faces, blockRows, func(_, begin, end int) error {
 		for face := begin; face < end; face++ {
 			c.offsets[face+1] = c.divide(sizes(c.corners(face))).pieces()
 		}

@@ -1,9 +1,7 @@
 package surface
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"libeman/geometry/internal/r3"
 )
@@ -36,15 +34,53 @@ type search struct {
 // anyNormal is an agreement that all normals reach.
 const anyNormal = -2
 
+// fewHits is the largest count for which hits are kept in order, the cheaper way.
+const fewHits = 32
+
 // nearest finds the count nearest points to the place, and all that are as far
-// as the last, but no more than twice the count. They come in no order, and are
-// valid until the next call.
+// as the last, but no more than twice the count. They come in no order unless
+// they are few, and are valid until the next call.
 func (s *search) nearest(count int) []hit {
-	s.count, s.bound = count, math.Inf(1)
-	s.hits, s.full = s.hits[:0], count+max(count/2, 8)
+	s.begin(count)
 	s.visit(1)
-	s.hits = s.hits[:s.prefix(count)]
+	if count > fewHits {
+		s.hits = s.hits[:s.prefix(count)]
+	}
 	return s.hits
+}
+
+func (s *search) begin(count int) {
+	s.count, s.bound = count, math.Inf(1)
+	s.hits, s.full = s.hits[:0], count+count/2
+}
+
+// take adds a hit within the bound.
+func (s *search) take(h hit) {
+	if s.count > fewHits {
+		if s.hits = append(s.hits, h); len(s.hits) == s.full {
+			s.hits = s.hits[:s.prefix(s.count)]
+			s.full = len(s.hits) + s.count/2
+		}
+		return
+	}
+	i := len(s.hits)
+	s.hits = append(s.hits, h)
+	for ; i > 0 && h.before(s.hits[i-1]); i-- {
+		s.hits[i] = s.hits[i-1]
+	}
+	s.hits[i] = h
+	if len(s.hits) < s.count {
+		return
+	}
+	s.bound = s.hits[s.count-1].distance * (1 + tie)
+	for n := len(s.hits); n > s.count && (n > 2*s.count || s.hits[n-1].distance > s.bound); n-- {
+		s.hits = s.hits[:n-1]
+	}
+}
+
+// before orders hits by distance, and those at one by number.
+func (h hit) before(other hit) bool {
+	return h.distance < other.distance || h.distance == other.distance && h.point < other.point
 }
 
 func (s *search) visit(node int) {
@@ -71,10 +107,7 @@ func (s *search) visitLeaf(node int) {
 		if distance > s.bound || s.numbers[i] == s.except || r3.At(s.normals, i).Dot(s.normal) <= s.agreement {
 			continue
 		}
-		if s.hits = append(s.hits, hit{distance, s.numbers[i]}); len(s.hits) == s.full {
-			s.hits = s.hits[:s.prefix(s.count)]
-			s.full = len(s.hits) + max(s.count/2, 8)
-		}
+		s.take(hit{distance, s.numbers[i]})
 	}
 }
 
@@ -129,11 +162,13 @@ func selectNearest(hits []hit, count int) {
 			return
 		}
 	}
-	if count > 0 && count < len(hits) {
-		slices.SortFunc(hits, byDistance)
+	for i := 1; i < len(hits); i++ {
+		h, j := hits[i], i
+		for ; j > 0 && h.distance < hits[j-1].distance; j-- {
+			hits[j] = hits[j-1]
+		}
+		hits[j] = h
 	}
 }
-
-func byDistance(a, b hit) int { return cmp.Compare(a.distance, b.distance) }
 
 func medianOfThree(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
