@@ -3,6 +3,7 @@ package geometry
 import (
 	"sync"
 
+	"libeman/geometry/internal/r3"
 	"libeman/simd"
 )
 
@@ -141,8 +142,8 @@ func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanO
 		}
 		for j := done; j < n; j++ {
 			sums := s.sums[i][4*j:][:4]
-			of := relTanSums{vec3{sums[0], sums[1], sums[2]}, sums[3]}
-			of.putVector(rows[width*j:][:width], from+i, s.factors[j], at(v.frames, 3*(begin+j)), at(v.frames, 3*(begin+j)+1), o.Space)
+			of := relTanSums{r3.Vec{X: sums[0], Y: sums[1], Z: sums[2]}, sums[3]}
+			of.putVector(rows[width*j:][:width], from+i, s.factors[j], r3.At(v.frames, 3*(begin+j)), r3.At(v.frames, 3*(begin+j)+1), o.Space)
 		}
 	}
 }
