@@ -529,11 +529,14 @@ func (b *layerBackward[T]) block(w *gradientScratch[T], begin, end int, sums []T
 
 // gather adds up what reaches each vertex from others.
 func (b *layerBackward[T]) gather() error {
-	places, offsets := b.input.Graph.incoming()
-	width := b.ofX.Stride
+	places, offsets, err := b.input.Graph.incoming()
 	if b.layer.spiral != nil {
-		places, offsets = inverted(b.input.Spirals.indices, b.input.Graph.Vertices())
+		places, offsets, err = b.input.Spirals.places()
 	}
+	if err != nil {
+		return err
+	}
+	width := b.ofX.Stride
 	records := simd.Rows[T]{Data: b.records, Stride: width}
 	return b.pool.Range(b.next(), len(offsets)-1, groupVertices(len(offsets)-1), func(_, begin, end int) error {
 		b.kernels.Gather(b.ofX.From(begin), records, places, offsets[begin:end+1], width)

@@ -47,7 +47,10 @@ func gradientOfLayer[T simd.Float](g *convolutionGradient[T], size int, p layerP
 		}
 		g.backward(k, w, b)
 	}
-	edges, offsets := graph.incoming()
+	edges, offsets, err := graph.incoming()
+	if err != nil {
+		panic(err)
+	}
 	k.Gather(to, records, edges, offsets, in.Stride)
 	wide := make([]float64, size)
 	for i, value := range sums {

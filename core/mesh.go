@@ -16,7 +16,7 @@ import (
 func NewMeshGraph[T simd.Float](v *geometry.View, control *parallel.Control) (*Graph[T], error) {
 	g := &Graph[T]{
 		Offsets: v.Offsets(), Neighbors: v.Neighbors(), Reverse: v.ReverseEdges(),
-		arena: v.Resources().NewArena("edge geometry"),
+		sources: v.VertexCount(), arena: v.Resources().NewArena("edge geometry"),
 	}
 	for _, array := range g.geometry() {
 		values, err := memory.Make[T](g.arena, int64(v.EdgeCount()))

@@ -373,6 +373,12 @@ func TestGraphsAreChecked(t *testing.T) {
 			t.Errorf("case %d: %v, not %q", i, err, c.message)
 		}
 	}
+	for message, sources := range map[string]int{"neighbors: edge 1: vertex 4": 4, "sources: -1": -1} {
+		_, err := NewSurfaceGraph[float32](memory.NewBudget(0, nil), sources, []int64{0, 2}, []int32{1, 4}, unit)
+		if !errors.Is(err, ErrInvalidArgument) || err.Error()[:len(message)] != message {
+			t.Errorf("%d sources: %v, not %q", sources, err, message)
+		}
+	}
 	budget := memory.NewBudget(0, nil)
 	g, err := NewGraph[float32](budget, []int64{0, 1, 2}, []int32{1, 0}, []int32{1, 0}, unit)
 	if err != nil || g.Radius[0] != 0.5 || g.Radius[1] != 1 {
