@@ -135,16 +135,11 @@ func (g *Graph[T]) incoming() (edges []int32, offsets []int64, err error) {
 }
 
 func (g *Graph[T]) checkTopology() error {
-	if len(g.Offsets) == 0 || g.Offsets[0] != 0 || g.Offsets[g.Vertices()] != int64(g.Edges()) {
-		return invalidArgument("offsets", "they must begin with 0 and end with the number of edges, %d", g.Edges())
+	if err := checkOffsets(g.Offsets, g.Edges()); err != nil {
+		return err
 	}
 	if g.sources < 0 {
 		return invalidArgument("sources", "%d", g.sources)
-	}
-	for p := range g.Vertices() {
-		if g.Offsets[p+1] < g.Offsets[p] {
-			return invalidArgument("offsets", "vertex %d: %d is followed by %d", p, g.Offsets[p], g.Offsets[p+1])
-		}
 	}
 	for e, q := range g.Neighbors {
 		if q < 0 || int(q) >= g.sources {
@@ -152,6 +147,20 @@ func (g *Graph[T]) checkTopology() error {
 		}
 	}
 	return g.checkReverse()
+}
+
+// checkOffsets refuses what does not divide a number of entries.
+func checkOffsets(offsets []int64, entries int) error {
+	last := len(offsets) - 1
+	if last < 0 || offsets[0] != 0 || offsets[last] != int64(entries) {
+		return invalidArgument("offsets", "they must begin with 0 and end with the number of entries, %d", entries)
+	}
+	for p := range last {
+		if offsets[p+1] < offsets[p] {
+			return invalidArgument("offsets", "vertex %d: %d is followed by %d", p, offsets[p], offsets[p+1])
+		}
+	}
+	return nil
 }
 
 func (g *Graph[T]) checkReverse() error {

@@ -74,6 +74,9 @@ const largestFeature = 1e12
 // RelTan (§4), GET (app. G) or coordinates. A feature too large for float32 is
 // a geometry.InvalidMeshError naming the vertex.
 func NewMeshInput[T simd.Float](v *geometry.View, graph *Graph[T], spec Spec, control *parallel.Control) (*MeshInput[T], error) {
+	if spec.Surface != nil {
+		return nil, invalidArgument("mesh", "the network runs on samples of a surface, not on vertices")
+	}
 	in := &MeshInput[T]{Input: Input[T]{Graph: graph}, arena: v.Resources().NewArena("input features")}
 	err := in.setFeatures(v, spec, control)
 	if err == nil && spec.Kind == KindSpiral {

@@ -47,7 +47,7 @@ func testInput[T simd.Float](t testing.TB, vertices int) *Input[T] {
 
 // everything is all that can be computed of a model on a mesh, as bits.
 func everything(r *Runner[float32], m *Model[float32], in *Input[float32]) (bits []uint32, err error) {
-	rows := m.Rows(in.Graph.Vertices())
+	rows := m.Rows(in.Vertices())
 	labels, best := make([]int32, rows), make([]int32, rows*3)
 	probabilities, logits := make([]float32, rows*3), make([]float32, rows*m.Spec().Classes)
 	var alpha []float32
