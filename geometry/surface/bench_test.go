@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"libeman/geometry"
+	"libeman/geometry/memory"
 )
 
 // BenchmarkSample samples a body as it is, of 7k vertices, and subdivided to 110k
@@ -35,31 +36,64 @@ func BenchmarkSample(b *testing.B) {
 // BenchmarkParts times the parts of BenchmarkSample on one thread.
 func BenchmarkParts(b *testing.B) {
 	body := human(b, 0)
-	for _, shape := range []testMesh{body, body.subdivided(4)} {
-		m := shape.build(b, geometry.Options{}, 1)
-		_ = m.Read(func(v *geometry.View) error {
-			o := DefaultOptions()
-			r := v.Resources()
-			part := func(name string, run func() error) {
-				b.Run(fmt.Sprintf("V=%d/%s", shape.vertices(), name), func(b *testing.B) {
-					for b.Loop() {
-						if err := run(); err != nil {
-							b.Fatal(err)
-						}
-					}
-				})
+	for _, times := range []int{0, 4} {
+		b.Run(fmt.Sprintf("subdivided=%d", times), func(b *testing.B) {
+			_ = body.subdivided(times).build(b, geometry.Options{}, 1).Read(func(v *geometry.View) error {
+				benchmarkParts(b, v)
+				return nil
+			})
+		})
+	}
+}
+
+func benchmarkParts(b *testing.B, v *geometry.View) {
+	o, r := DefaultOptions(), v.Resources()
+	c, err := newCandidates(v, r.NewArena("test"), o.Points[0], 0, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &Sampling{arena: r.NewArena("test")}
+	if err := s.choose(v, &o, nil); err != nil {
+		b.Fatal(err)
+	}
+	finest, err := s.connect(r, &o, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, part := range []struct {
+		name string
+		run  func(arena *memory.Arena) error
+	}{
+		{"candidates", func(arena *memory.Arena) error {
+			_, err := newCandidates(v, arena, o.Points[0], 0, nil)
+			return err
+		}},
+		{"boxes", func(arena *memory.Arena) error {
+			_, err := newBoxes(r, arena, c.positions, candidatesPerLeaf)
+			return err
+		}},
+		{"farthest", func(arena *memory.Arena) error {
+			_, err := chooseFarthest(r, arena, c, o.Points[0], nil)
+			return err
+		}},
+		{"connect", func(arena *memory.Arena) error {
+			fresh := Sampling{Positions: s.Positions, Frames: s.Frames, Levels: s.Levels, arena: arena}
+			_, err := fresh.connect(r, &o, nil)
+			return err
+		}},
+		{"lift", func(arena *memory.Arena) error {
+			fresh := Sampling{Positions: s.Positions, Frames: s.Frames, arena: arena}
+			return fresh.setLift(v, finest, o.LiftNeighbors, nil)
+		}},
+	} {
+		b.Run(part.name, func(b *testing.B) {
+			for b.Loop() {
+				arena := r.NewArena("test")
+				if err := part.run(arena); err != nil {
+					b.Fatal(err)
+				}
+				arena.Free()
 			}
-			var s *Sampling
-			var finest *level
-			arena := r.NewArena("test")
-			var c *candidates
-			part("candidates", func() (err error) { c, err = newCandidates(v, arena, o.Points[0], 0, nil); return err })
-			part("boxes", func() error { _, err := newBoxes(r, arena, c.positions, candidatesPerLeaf); return err })
-			part("farthest", func() error { _, err := chooseFarthest(r, arena, c, o.Points[0], nil); return err })
-			part("choose", func() error { s = &Sampling{arena: r.NewArena("test")}; return s.choose(v, &o, nil) })
-			part("connect", func() (err error) { finest, err = s.connect(r, &o, nil); return err })
-			part("lift", func() error { return s.setLift(v, finest, o.LiftNeighbors, nil) })
-			return nil
 		})
 	}
 }

@@ -163,6 +163,7 @@ func (s *Sampling) edges(r geometry.Resources, to *Edges, in *level, points, cou
 	searches := in.searches(r)
 	err = r.Threads.Range(control, points, pointRows, func(worker, begin, end int) error {
 		q := &searches[worker]
+		q.guess = 0 // what a block finds first does not depend on the thread
 		for p := begin; p < end; p++ {
 			q.from(s, p, -1)
 			hits := find(q, p, count)

@@ -1,9 +1,7 @@
 package surface
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"libeman/geometry"
 	"libeman/geometry/internal/r3"
@@ -55,13 +53,13 @@ func (s *Sampling) surroundings(r geometry.Resources, l *level) (a surroundings,
 	searches := l.searches(r)
 	return a, r.Threads.Range(nil, count, pointRows, func(worker, begin, end int) error {
 		q := &searches[worker]
+		q.guess = 0
 		for p := begin; p < end; p++ {
 			r3.Put(a.rows, 2*p, r3.At(s.Positions, p))
 			r3.Put(a.rows, 2*p+1, s.normal(p))
 			q.from(s, p, -1)
 			q.agreement = anyNormal
 			hits := q.nearest(a.width)
-			slices.SortFunc(hits, func(g, h hit) int { return cmp.Compare(g.distance, h.distance) })
 			for i, h := range hits[:a.width] {
 				a.points[p*a.width+i], a.distance[p*a.width+i] = h.point, math.Sqrt(h.distance)
 			}
@@ -151,10 +149,8 @@ func (a *surroundings) search(s *search, point int32, count int) int32 {
 			point = next
 		}
 	}
-	if s.nearest(count); count > fewHits {
-		slices.SortFunc(s.hits, func(g, h hit) int { return cmp.Compare(g.distance, h.distance) })
-	}
-	if len(s.hits) > 0 {
+	s.guess = 0
+	if s.nearest(count); len(s.hits) > 0 {
 		point = s.hits[0].point
 	}
 	return point

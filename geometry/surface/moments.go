@@ -55,20 +55,12 @@ func (s *Sampling) setMoments(row []float64, p int, q *search, scales []int) {
 	if len(scales) == 0 {
 		return
 	}
-	// The hits of a scale are the first of those of the next: their numbers,
-	// from the largest.
-	var ends [maxLists]int
-	all := q.hits
-	for i := len(scales) - 1; i >= 0; i-- {
-		ends[i] = q.prefix(scales[i])
-		q.hits = q.hits[:ends[i]]
-	}
-	q.hits = all
 	place, frame := r3.At(s.Positions, p), r3.FrameAt(s.Frames, p)
 	var sums momentSums
 	begin := 0
-	for i := range scales {
-		for _, h := range q.hits[begin:ends[i]] {
+	for i, scale := range scales {
+		end := q.prefix(scale)
+		for _, h := range q.hits[begin:end] {
 			d, n := r3.At(s.Positions, int(h.point)).Minus(place), s.normal(int(h.point))
 			sums.count++
 			sums.d = sums.d.Plus(d)
@@ -76,7 +68,7 @@ func (s *Sampling) setMoments(row []float64, p int, q *search, scales []int) {
 			sums.nn.add(n, n)
 			sums.dn.add(d, n)
 		}
-		begin = ends[i]
+		begin = end
 		sums.put(row[i*scaleChannels*momentWidth:][:scaleChannels*momentWidth], &frame)
 	}
 }

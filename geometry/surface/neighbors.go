@@ -12,6 +12,11 @@ type hit struct {
 	point    int32
 }
 
+// before orders hits by distance, and those at one by number.
+func (h hit) before(other hit) bool {
+	return h.distance < other.distance || h.distance == other.distance && h.point < other.point
+}
+
 // sheet is a set of points with normals to search in.
 type sheet struct {
 	*boxes
@@ -23,69 +28,62 @@ type sheet struct {
 type search struct {
 	*sheet
 	place, normal r3.Vec
-	agreement     float64 // the least product of the normals; below −1, any
+	agreement     float64 // what the product of the normals exceeds; below −1, any
 	except        int32   // a point not to be found; −1 for none
 	count         int
 	hits          []hit
 	full          int     // the number of hits at which those too far are dropped
 	bound         float64 // beyond which no further one is wanted
+	guess         float64 // the bound that the search before ended with; 0 for none
+
+	spare []hit
+	bins  []int32
 }
 
-// anyNormal is an agreement that all normals reach.
-const anyNormal = -2
-
-// fewHits is the largest count for which hits are kept in order, the cheaper way.
-const fewHits = 32
+const (
+	// anyNormal is an agreement that all normals reach.
+	anyNormal = -2
+	// fewHits is the largest count for which hits are kept in order all the time,
+	// the cheaper way.
+	fewHits = 32
+	// likely is how much larger the bound of a search may be than that of the one
+	// before, on an even sampling.
+	likely = 1.3
+)
 
 // nearest finds the count nearest points to the place, and all that are as far
-// as the last, but no more than twice the count. They come in no order unless
-// they are few, and are valid until the next call.
+// as the last, but no more than twice the count. They come in order of distance,
+// and are valid until the next call.
 func (s *search) nearest(count int) []hit {
 	s.begin(count)
-	s.visit(1)
-	if count > fewHits {
-		s.hits = s.hits[:s.prefix(count)]
+	if guess := likely * s.guess; guess > 0 {
+		s.bound = guess
 	}
+	bounded := !math.IsInf(s.bound, 1)
+	s.visit(1)
+	if bounded && len(s.hits) < count {
+		s.begin(count)
+		s.visit(1)
+	}
+	if count > fewHits {
+		s.cut()
+	}
+	s.guess = s.bound
 	return s.hits
 }
 
 func (s *search) begin(count int) {
 	s.count, s.bound = count, math.Inf(1)
-	s.hits, s.full = s.hits[:0], count+count/2
-}
-
-// take adds a hit within the bound.
-func (s *search) take(h hit) {
-	if s.count > fewHits {
-		if s.hits = append(s.hits, h); len(s.hits) == s.full {
-			s.hits = s.hits[:s.prefix(s.count)]
-			s.full = len(s.hits) + s.count/2
-		}
-		return
-	}
-	i := len(s.hits)
-	s.hits = append(s.hits, h)
-	for ; i > 0 && h.before(s.hits[i-1]); i-- {
-		s.hits[i] = s.hits[i-1]
-	}
-	s.hits[i] = h
-	if len(s.hits) < s.count {
-		return
-	}
-	s.bound = s.hits[s.count-1].distance * (1 + tie)
-	for n := len(s.hits); n > s.count && (n > 2*s.count || s.hits[n-1].distance > s.bound); n-- {
-		s.hits = s.hits[:n-1]
-	}
-}
-
-// before orders hits by distance, and those at one by number.
-func (h hit) before(other hit) bool {
-	return h.distance < other.distance || h.distance == other.distance && h.point < other.point
+	s.hits, s.full = s.hits[:0], 2*count
 }
 
 func (s *search) visit(node int) {
 	if node >= s.leaves {
-		s.visitLeaf(node)
+		if s.count > fewHits {
+			s.collectLeaf(node)
+		} else {
+			s.visitLeaf(node)
+		}
 		return
 	}
 	near, far := 2*node, 2*node+1
@@ -111,64 +109,112 @@ func (s *search) visitLeaf(node int) {
 	}
 }
 
-// prefix moves the count nearest hits to the front, with all that are as far as
-// the last of them, up to twice the count, and returns how many these are.
+// take puts one of few hits, within the bound, in its place.
+func (s *search) take(h hit) {
+	s.hits = append(s.hits, h)
+	sink(s.hits, len(s.hits)-1)
+	if len(s.hits) >= s.count {
+		s.drop()
+	}
+}
+
+// sink moves hit i down to its place among those before it, which are in order.
+func sink(hits []hit, i int) {
+	h := hits[i]
+	for ; i > 0 && h.before(hits[i-1]); i-- {
+		hits[i] = hits[i-1]
+	}
+	hits[i] = h
+}
+
+// drop sets the bound from hits in order, at least as many as are wanted, and
+// drops what is beyond it.
+func (s *search) drop() {
+	n := s.prefix(s.count)
+	s.bound = min(s.bound, s.hits[n-1].distance*(1+tie))
+	s.hits = s.hits[:n]
+}
+
+// prefix is how many of the hits, in order, are among the count nearest or as
+// far as the last of these, up to twice the count.
 func (s *search) prefix(count int) int {
-	if len(s.hits) < count {
-		return len(s.hits)
-	}
-	selectNearest(s.hits, count)
-	last := 0.0
-	for _, h := range s.hits[:count] {
-		last = max(last, h.distance)
-	}
-	bound := last * (1 + tie)
-	s.bound = min(s.bound, bound)
-	n := count
-	for i := count; i < len(s.hits) && n < 2*count; i++ {
-		if s.hits[i].distance <= bound {
-			s.hits[i], s.hits[n] = s.hits[n], s.hits[i]
-			n++
-		}
+	n := min(count, len(s.hits))
+	for n < min(2*count, len(s.hits)) && s.hits[n].distance <= s.hits[count-1].distance*(1+tie) {
+		n++
 	}
 	return n
 }
 
-// selectNearest moves the count nearest hits to the front (Hoare's selection).
-func selectNearest(hits []hit, count int) {
-	for len(hits) > 12 && count > 0 && count < len(hits) {
-		pivot := medianOfThree(hits[0].distance, hits[len(hits)/2].distance, hits[len(hits)-1].distance)
-		i, j := 0, len(hits)-1
-		for i <= j {
-			for hits[i].distance < pivot {
-				i++
-			}
-			for hits[j].distance > pivot {
-				j--
-			}
-			if i <= j {
-				hits[i], hits[j] = hits[j], hits[i]
-				i++
-				j--
-			}
-		}
-		// hits[:j+1] ≤ pivot ≤ hits[i:], and what lies between equals it.
-		switch {
-		case count <= j+1:
-			hits = hits[:j+1]
-		case count >= i:
-			hits, count = hits[i:], count-i
-		default:
-			return
-		}
+// collectLeaf appends the hits of a leaf, in no order. Which points are kept is
+// past predicting: the loop has no branch on it.
+func (s *search) collectLeaf(node int) {
+	begin, end := s.leaf(node)
+	if cap(s.hits) < len(s.hits)+end-begin {
+		s.hits = append(make([]hit, 0, 2*s.full+s.leafSize), s.hits...)
 	}
-	for i := 1; i < len(hits); i++ {
-		h, j := hits[i], i
-		for ; j > 0 && h.distance < hits[j-1].distance; j-- {
-			hits[j] = hits[j-1]
+	n := len(s.hits)
+	hits := s.hits[:n+end-begin]
+	for i := begin; i < end; i++ {
+		distance := r3.At(s.points, i).Minus(s.place).Squared()
+		hits[n] = hit{distance, s.numbers[i]}
+		keep := 1
+		if distance > s.bound {
+			keep = 0
 		}
-		hits[j] = h
+		if r3.At(s.normals, i).Dot(s.normal) <= s.agreement {
+			keep = 0
+		}
+		if s.numbers[i] == s.except {
+			keep = 0
+		}
+		n += keep
+	}
+	if s.hits = hits[:n]; n >= s.full {
+		s.cut()
+		s.full = len(s.hits) + s.count
 	}
 }
 
-func medianOfThree(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
+// cut puts many hits in order and drops those beyond the count.
+func (s *search) cut() {
+	s.sort()
+	if len(s.hits) >= s.count {
+		s.drop()
+	}
+}
+
+// sort puts the hits in order: first into as many bins of equal width as there
+// are hits. On a surface squared distances are spread evenly, and little is left
+// to do within the bins.
+func (s *search) sort() {
+	n := len(s.hits)
+	if cap(s.spare) < n {
+		s.spare, s.bins = make([]hit, 2*n), make([]int32, 2*n)
+	}
+	farthest := 0.0
+	for _, h := range s.hits {
+		farthest = max(farthest, h.distance)
+	}
+	if farthest == 0 {
+		return
+	}
+	scale := (float64(n) - 0.5) / farthest
+	bins, sorted := s.bins[:n], s.spare[:n]
+	clear(bins)
+	for _, h := range s.hits {
+		bins[int(h.distance*scale)]++
+	}
+	sum := int32(0)
+	for bin, n := range bins {
+		bins[bin], sum = sum, sum+n
+	}
+	for _, h := range s.hits {
+		place := &bins[int(h.distance*scale)]
+		sorted[*place] = h
+		*place++
+	}
+	for i := range sorted {
+		sink(sorted, i)
+	}
+	copy(s.hits, sorted)
+}
