@@ -22,7 +22,7 @@ type inference struct {
 }
 
 // rows is the number of rows of the result.
-func (i *inference) rows() int { return i.model.Rows(i.input.Graph.Vertices()) }
+func (i *inference) rows() int { return i.model.Rows(i.input.Vertices()) }
 
 func (i *inference) classes() int { return i.model.Spec().Classes }
 
@@ -39,11 +39,7 @@ func infer(model *C.eman_model, mesh *C.eman_mesh, control *C.eman_control, mess
 		}
 		return target.Read(func(v *geometry.View) error {
 			call := &inference{environment: m.environment, model: m.current(), control: watch.Stage(0.1, 1)}
-			graph, err := graphOf(v, watch)
-			if err != nil {
-				return err
-			}
-			input, err := core.NewMeshInput(v, graph, call.model.Spec(), watch.Stage(0, 0.1))
+			input, err := inputOf(v, call.model.Spec(), watch.Stage(0, 0.1))
 			if err != nil {
 				return err
 			}
@@ -54,6 +50,18 @@ func infer(model *C.eman_model, mesh *C.eman_mesh, control *C.eman_control, mess
 			return body(call)
 		})
 	})
+}
+
+// inputOf is what a network sees of a mesh.
+func inputOf(v *geometry.View, spec core.Spec, control *parallel.Control) (*core.MeshInput[float32], error) {
+	if spec.Surface != nil {
+		return core.NewSurfaceInput[float32](v, spec, 0, control)
+	}
+	graph, err := graphOf(v, control)
+	if err != nil {
+		return nil, err
+	}
+	return core.NewMeshInput(v, graph, spec, control)
 }
 
 // reals gives run an array for a real result of rows×columns, and copies it to
@@ -142,7 +150,11 @@ func emango_model_attention(model *C.eman_model, mesh *C.eman_mesh, layer C.int3
 		if l.Heads == 0 {
 			return invalidArgument("layer %d, %s, has no attention", layer, l.Name)
 		}
-		return i.reals("attention", attention, i.input.Graph.Edges(), l.Heads, false, func(values []float32) error {
+		graph, err := i.model.LayerGraph(i.input, int(layer))
+		if err != nil {
+			return err
+		}
+		return i.reals("attention", attention, graph.Edges(), l.Heads, false, func(values []float32) error {
 			return i.environment.runner.Attention(i.model, i.input, i.control, int(layer), values)
 		})
 	})
@@ -155,8 +167,12 @@ func emango_model_features(model *C.eman_model, mesh *C.eman_mesh, layer C.int32
 		if err != nil {
 			return err
 		}
+		graph, err := i.model.LayerGraph(i.input, int(layer))
+		if err != nil {
+			return err
+		}
 		width := l.Type.Channels * l.Type.Components()
-		return i.reals("features", features, i.input.Graph.Vertices(), width, false, func(values []float32) error {
+		return i.reals("features", features, graph.Vertices(), width, false, func(values []float32) error {
 			return i.environment.runner.Features(i.model, i.input, i.control, int(layer), values)
 		})
 	})

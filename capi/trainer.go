@@ -52,6 +52,9 @@ type lesson struct {
 
 // load gives the training what it sees of the mesh.
 func (l *lesson) load(move *core.Motion, control *parallel.Control) (*core.Input[float32], func(), error) {
+	if l.spec.Surface != nil {
+		return l.sampled(move, control)
+	}
 	if move != nil && move.Deformation != nil {
 		return l.deformed(move, control)
 	}
@@ -71,6 +74,41 @@ func (l *lesson) load(move *core.Motion, control *parallel.Control) (*core.Input
 		return &l.input.Input, func() {}, nil
 	}
 	return l.moved(l.mesh, move, l.graph, control)
+}
+
+// sampled is what the training sees of the surface, in any shape. Rotation,
+// translation and scale change nothing of it.
+func (l *lesson) sampled(move *core.Motion, control *parallel.Control) (*core.Input[float32], func(), error) {
+	var sampling uint64
+	mesh, done := l.mesh, func() {}
+	if move != nil {
+		sampling = move.Sampling
+		if move.Deformation != nil {
+			shape, err := l.mesh.Deform(*move.Deformation, control)
+			if err != nil {
+				return nil, nil, err
+			}
+			mesh, done = shape, shape.Close
+		}
+	}
+	kept := mesh == l.mesh && sampling == 0
+	if kept && l.input != nil {
+		return &l.input.Input, done, nil
+	}
+	defer done()
+	var input *core.MeshInput[float32]
+	err := mesh.Read(func(v *geometry.View) (err error) {
+		input, err = core.NewSurfaceInput[float32](v, l.spec, sampling, control)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if kept {
+		l.input = input
+		return &input.Input, func() {}, nil
+	}
+	return &input.Input, input.Free, nil
 }
 
 // deformed is what the training sees of the mesh in another shape, which needs

@@ -7,6 +7,7 @@ import (
 	"libeman/geometry"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
+	"libeman/geometry/surface"
 	"libeman/simd"
 )
 
@@ -60,11 +61,27 @@ func (g *Graph[T]) scaleRadii() {
 // MeshInput is the input of a mesh to models whose input features are alike.
 type MeshInput[T simd.Float] struct {
 	Input[T]
-	arena *memory.Arena
+	arena    *memory.Arena
+	sampling *surface.Sampling // of a network on samples; or nil
 }
 
-// Free gives the memory of the features back; the graph stays.
-func (in *MeshInput[T]) Free() { in.arena.Free() }
+// Free gives the memory back, but not that of the mesh's own graph.
+func (in *MeshInput[T]) Free() {
+	for _, l := range in.Levels {
+		for _, g := range []*Graph[T]{l.Within, l.Down, l.Up} {
+			if g != nil {
+				g.Free()
+			}
+		}
+	}
+	if in.Lift != nil {
+		in.Lift.Free()
+	}
+	if in.sampling != nil {
+		in.sampling.Free()
+	}
+	in.arena.Free()
+}
 
 // largestFeature bounds input features: beyond it, products of features may
 // overflow in float32.

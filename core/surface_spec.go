@@ -30,8 +30,9 @@ type SurfaceSpec struct {
 // Bounds of the numbers.
 const (
 	maximalLevels        = 8
-	maximalPoints        = 1 << 24
+	maximalPoints        = 1 << 20
 	maximalSurfaceDegree = 1 << 10
+	maximalScale         = 1 << 12
 	maximalScales        = 16
 )
 
@@ -105,7 +106,7 @@ func (s *SurfaceSpec) check() error {
 		values []int
 		top    int
 	}{
-		{"points", s.Points, maximalPoints}, {"scales", s.Scales, maximalPoints}, {"blocks", s.Blocks, maximalBlocks},
+		{"points", s.Points, maximalPoints}, {"scales", s.Scales, maximalScale}, {"blocks", s.Blocks, maximalBlocks},
 		{"neighbors", []int{s.Neighbors}, maximalSurfaceDegree}, {"up_neighbors", []int{s.UpNeighbors}, maximalSurfaceDegree},
 		{"lift_neighbors", []int{s.LiftNeighbors}, maximalSurfaceDegree},
 	} {
@@ -113,6 +114,11 @@ func (s *SurfaceSpec) check() error {
 			if n < 1 || n > list.top {
 				return invalidModel("surface."+list.field, "%d is out of range [1, %d]", n, list.top)
 			}
+		}
+	}
+	for i := 1; i < len(s.Scales); i++ {
+		if s.Scales[i] <= s.Scales[i-1] {
+			return invalidModel("surface.scales", "%d after %d, they must rise", s.Scales[i], s.Scales[i-1])
 		}
 	}
 	for l := range levels - 1 {

@@ -29,6 +29,7 @@ type Motion struct {
 	Translation [3]float64
 	Scale       float64
 	Deformation *geometry.Deformation // nil: the shape stays
+	Sampling    uint64                // the seed of NewSurfaceInput
 }
 
 // Trainer teaches a network. It is not safe for concurrent use.
@@ -398,6 +399,9 @@ func (t *Trainer[T]) motion(i int) *Motion {
 	}
 	if a.Stretch > 0 || a.Noise > 0 {
 		m.Deformation = &geometry.Deformation{Linear: randomStretch(s, 11, a.Stretch), Noise: a.Noise, Seed: s.bits(15)}
+	}
+	if a.Resample {
+		m.Sampling = s.bits(16) | 1
 	}
 	return m
 }

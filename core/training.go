@@ -73,10 +73,11 @@ type Augmentation struct {
 	Scale       float64 `json:"scale"`       // by a factor between 1/(1+Scale) and 1+Scale
 	Stretch     float64 `json:"stretch"`     // as Scale, but by its own factor along each of three random axes
 	Noise       float64 `json:"noise"`       // of every vertex: deviation in units of the mean edge at it
+	Resample    bool    `json:"resample"`    // a surface, with other points
 }
 
 func (a Augmentation) any() bool {
-	return a.Rotation || a.Translation > 0 || a.Scale > 0 || a.Stretch > 0 || a.Noise > 0
+	return a.Rotation || a.Translation > 0 || a.Scale > 0 || a.Stretch > 0 || a.Noise > 0 || a.Resample
 }
 
 // DefaultTraining is the paper's recipe (app. F): Adam with the rate 0.01 for

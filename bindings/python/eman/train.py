@@ -106,7 +106,7 @@ class Trainer:
         parameters that stay as they are, such as ``"blocks.0.*"``), patience (epochs without a better validation
         after which it ends; 0: none), augment (a dict: rotation, a bool; translation, in diameters of the mesh; scale,
         where 0.5 means factors from 1/1.5 to 1.5; stretch, likewise along each of three random axes; noise, the
-        deviation of every vertex in units of the mean edge at it).  What is left out has the paper's values (app. F).
+        deviation of every vertex in units of the mean edge at it; resample, a bool: a surface with other points).  What is left out has the paper's values (app. F).
 
     Raises
     ------

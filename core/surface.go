@@ -1,0 +1,112 @@
+package core
+
+import (
+	"libeman/geometry"
+	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
+	"libeman/geometry/surface"
+	"libeman/simd"
+)
+
+// options of the sampling that the network runs on; seed 0 is that which the
+// surface alone defines.
+func (s *SurfaceSpec) options(seed uint64) surface.Options {
+	return surface.Options{
+		Points: s.Points, Neighbors: s.Neighbors, UpNeighbors: s.UpNeighbors,
+		Scales: s.Scales, LiftNeighbors: s.LiftNeighbors, Seed: seed,
+	}
+}
+
+// NewSurfaceInput samples the surface of a mesh (ROBUST) and computes what a
+// network on the samples wants: graphs, moments and RelTan of the points, and
+// the lift to the vertices. The seed 0 gives the samples that the surface alone
+// defines; another one gives random ones, for training. It does not need the
+// view any more.
+func NewSurfaceInput[T simd.Float](v *geometry.View, spec Spec, seed uint64, control *parallel.Control) (in *MeshInput[T], err error) {
+	sampling, err := surface.New(v, spec.Surface.options(seed), control.Stage(0, 0.9))
+	if err != nil {
+		return nil, err
+	}
+	budget := v.Resources().Memory
+	in = &MeshInput[T]{arena: budget.NewArena("input features"), sampling: sampling}
+	defer func() {
+		if err != nil {
+			in.Free()
+			in = nil
+		}
+	}()
+	if err = in.setLevels(budget, sampling); err != nil {
+		return in, err
+	}
+	if err = in.setLift(budget, sampling, v.VertexCount()); err != nil {
+		return in, err
+	}
+	return in, in.setPointFeatures(sampling, spec)
+}
+
+func (in *MeshInput[T]) setLift(budget *memory.Budget, s *surface.Sampling, vertices int) error {
+	offsets, err := memory.Make[int64](in.arena, int64(vertices)+1)
+	if err != nil {
+		return err
+	}
+	for v := range offsets {
+		offsets[v] = int64(v * s.Lift.Count)
+	}
+	in.Lift, err = NewLift[T](budget, s.Count(), offsets, s.Lift.Points, s.Lift.Weights)
+	return err
+}
+
+// setLevels makes the graphs of all levels.
+func (in *MeshInput[T]) setLevels(budget *memory.Budget, s *surface.Sampling) (err error) {
+	in.Levels = make([]Level[T], len(s.Levels))
+	graph := func(to **Graph[T], sources int, e *surface.Edges) {
+		if err == nil {
+			*to, err = NewSurfaceGraph[T](budget, sources, e.Offsets, e.Neighbors, EdgeGeometry{
+				CosTheta: e.CosAngle, SinTheta: e.SinAngle, CosTransport: e.CosTransport, SinTransport: e.SinTransport, Length: e.Length,
+			})
+		}
+	}
+	for i := range s.Levels {
+		level := &s.Levels[i]
+		graph(&in.Levels[i].Within, level.Points, &level.Within)
+		if i > 0 {
+			finer := &in.Levels[i-1]
+			graph(&finer.Down, s.Levels[i-1].Points, &level.Down)
+			graph(&finer.Up, level.Points, &level.Up)
+		}
+	}
+	return err
+}
+
+// setPointFeatures writes the moments of the points and behind them their
+// RelTan, as the network wants them.
+func (in *MeshInput[T]) setPointFeatures(s *surface.Sampling, spec Spec) (err error) {
+	of := spec.InputType()
+	points, width, components := s.Count(), of.Channels*of.Components(), of.Components()
+	if in.Features, err = memory.Make[float64](in.arena, int64(points)*int64(width)); err != nil {
+		return err
+	}
+	moments := 0
+	if spec.Features.moments() {
+		moments = len(s.Moments) / points
+		for p := range points {
+			copy(in.Features[p*width:], s.Moments[p*moments:][:moments])
+		}
+	}
+	if !spec.Features.relTan() {
+		return nil
+	}
+	o := geometry.RelTanOptions{Powers: spec.Powers, DegreePower: spec.DegreePower, Constant: spec.RelativeConstant}
+	rows, err := memory.Make[float64](in.arena, int64(points)*int64(o.RowWidth()))
+	if err != nil {
+		return err
+	}
+	if err := s.RelTan(0, o, rows); err != nil {
+		return err
+	}
+	for i := range points * len(spec.Powers) {
+		p, power := i/len(spec.Powers), i%len(spec.Powers)
+		copy(in.Features[p*width+moments+power*components+1:], rows[2*i:2*i+2]) // rho_1, behind rho_0
+	}
+	return nil
+}
