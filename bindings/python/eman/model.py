@@ -169,6 +169,40 @@ class Model:
         name, load = _file_name(path), _capi.library().eman_model_load
         return cls._made(context, lambda owner, out: int(load(owner, name, out)))
 
+    @classmethod
+    def shipped(cls, name: str, *, context: Optional[Context] = None) -> Model:
+        """Load a model that the package brings; `eman.shipped.names` lists them.
+
+        Parameters
+        ----------
+        name : str
+            ``"human-parts"``: 16 parts of a human body; ``"creature-parts"``: those of the creatures of
+            `eman.creatures`.  Beside each file in the package's folder ``models`` lies a card that says how it was
+            made, how good it is and where it ends.
+        context : Context, optional
+            Threads and memory.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        InvalidArgumentError
+            For another name.
+        FileError
+            If the file is missing, or is not the one that was shipped.
+
+        Examples
+        --------
+        >>> model = eman.Model.shipped("creature-parts")
+        >>> model.predict(eman.Mesh(eman.creatures.creature(1))).shape
+        (5000,)
+        """
+        from eman import shipped
+
+        return shipped.load(name, context)
+
     def save(self, path: StrPath) -> None:
         """Write a model file (safetensors).
 
