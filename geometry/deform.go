@@ -8,10 +8,13 @@ import (
 )
 
 // Deformation changes the shape of a mesh: every vertex moves by a normally
-// distributed vector, drawn from the seed and the vertex, and then by a linear
-// map.
+// distributed vector and by a smooth field, both drawn from the seed, and then by
+// a linear map.
 type Deformation struct {
 	Linear [9]float64 // row by row
+	// Warp is the amplitude of the field, in diameters of the mesh: a sum of
+	// waves in random directions, longer than half a diameter.
+	Warp float64
 	// Noise is the standard deviation of each component of the vector, in units
 	// of the mean length of the edges at the vertex.
 	Noise float64
@@ -24,8 +27,13 @@ func (d *Deformation) check() error {
 			return badArgument("linear", "element %d is %g", i, x)
 		}
 	}
-	if !(d.Noise >= 0 && d.Noise <= math.MaxFloat64) {
-		return badArgument("noise", "%g is negative or not finite", d.Noise)
+	for _, a := range []struct {
+		name  string
+		value float64
+	}{{"noise", d.Noise}, {"warp", d.Warp}} {
+		if !(a.value >= 0 && a.value <= math.MaxFloat64) {
+			return badArgument(a.name, "%g is negative or not finite", a.value)
+		}
 	}
 	return nil
 }
@@ -39,11 +47,16 @@ func (m *Mesh) Deform(d Deformation, control *parallel.Control) (deformed *Mesh,
 	err = m.Read(func(v *View) error {
 		in := v.input()
 		original := in.Positions
+		waves := d.waves(v.Diagonal())
 		in.Positions = func(destination []float64, begin, end int) {
 			original(destination, begin, end)
 			for p := begin; p < end; p++ {
-				x := r3.At(destination, p-begin).Plus(v.noise(d.Seed, p).Times(d.Noise))
-				r3.Put(destination, p-begin, x.Rotated(&d.Linear))
+				x := r3.At(destination, p-begin)
+				moved := x.Plus(v.noise(d.Seed, p).Times(d.Noise))
+				for i := range waves {
+					moved = moved.Plus(waves[i].at(x))
+				}
+				r3.Put(destination, p-begin, moved.Rotated(&d.Linear))
 			}
 		}
 		options := m.options
@@ -54,6 +67,35 @@ func (m *Mesh) Deform(d Deformation, control *parallel.Control) (deformed *Mesh,
 		return err
 	})
 	return deformed, err
+}
+
+// wave is the field amplitude·sin(⟨k, x⟩ + phase).
+type wave struct {
+	amplitude, k r3.Vec
+	phase        float64
+}
+
+func (w *wave) at(x r3.Vec) r3.Vec { return w.amplitude.Times(math.Sin(w.k.Dot(x) + w.phase)) }
+
+// waves are those of the warp of a mesh: together of its amplitude, with
+// wavelengths between half a diameter and a whole one.
+func (d *Deformation) waves(diameter float64) (waves [4]wave) {
+	if d.Warp == 0 || diameter == 0 {
+		return waves
+	}
+	for i := range waves {
+		number := func(j uint64) float64 { return RandomUniform(^d.Seed, 8*uint64(i)+j) }
+		direction := func(j uint64) r3.Vec {
+			r := RandomRotation(randomBits(^d.Seed, 8*uint64(i)+j))
+			return r3.Vec{X: r[0], Y: r[3], Z: r[6]}
+		}
+		waves[i] = wave{
+			amplitude: direction(0).Times(d.Warp * diameter / math.Sqrt(float64(len(waves)))),
+			k:         direction(1).Times(2 * math.Pi * (1 + number(2)) / diameter),
+			phase:     2 * math.Pi * number(3),
+		}
+	}
+	return waves
 }
 
 // noise is a standard normal vector times the mean length of the edges at p.

@@ -57,6 +57,35 @@ func TestDeform(t *testing.T) {
 	}
 }
 
+// A warp is smooth: near vertices move alike, and none far.
+func TestWarp(t *testing.T) {
+	shape := sphere(12, 0.1, 3)
+	m := shape.build(t, Options{}, 2)
+	const amplitude = 0.03
+	deformed, err := m.Deform(Deformation{Linear: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, Warp: amplitude, Seed: 5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deformed.Close()
+	moved := rows(t, deformed, 3, (*View).VertexCount, (*View).Positions)
+	diameter, farthest, steepest := 0.0, 0.0, 0.0
+	_ = m.Read(func(v *View) error { diameter = v.Diagonal(); return nil })
+	by := func(p int) r3.Vec { return r3.At(moved, p).Minus(r3.At(shape.positions, p)) }
+	for p := range shape.vertices() {
+		farthest = max(farthest, by(p).Length())
+		for _, q := range neighborsOf(t, m, p) {
+			edge := r3.At(shape.positions, int(q)).Minus(r3.At(shape.positions, p)).Length()
+			steepest = max(steepest, by(int(q)).Minus(by(p)).Length()/edge)
+		}
+	}
+	if farthest < amplitude*diameter/4 || farthest > 2*amplitude*diameter {
+		t.Errorf("the farthest moves by %g diameters", farthest/diameter)
+	}
+	if steepest > 2*4*math.Pi*amplitude { // 4 waves, each of half the amplitude and at most 4π/diameter
+		t.Errorf("along an edge the field changes by %g of its length", steepest)
+	}
+}
+
 func TestDeformWithoutCustomFrames(t *testing.T) {
 	m := sphere(4, 0, 1).build(t, Options{}, 1)
 	custom, err := m.ChangeGauge(make([]float64, 66), nil)
@@ -83,6 +112,7 @@ func TestDeformationArguments(t *testing.T) {
 	for name, d := range map[string]Deformation{
 		"linear: ": {Linear: [9]float64{math.Inf(1)}},
 		"noise: ":  {Noise: -1},
+		"warp: ":   {Warp: math.NaN()},
 	} {
 		_, err := m.Deform(d, nil)
 		checkArgumentError(t, err, name)

@@ -999,11 +999,11 @@ typedef int32_t (*eman_step_function)(void *user, const eman_step_info *info);
  * gradients are summed), shuffle (true), dropout (the model's), class_weights,
  * frozen (patterns of parameters' names, as in "blocks.0.*"), patience (epochs
  * without a better validation until the end; 0: all epochs), augment (an object
- * that moves each mesh before each step: rotation (false), by any; translation,
+ * that changes each mesh before each step: rotation (false), by any; translation,
  * up to so many diagonals of its bounding box in each direction; scale s, by
- * 1/(1 + s) to 1 + s; stretch, likewise along three random axes; noise of every
- * vertex, its deviation in units of the mean edge at it; resample (false), a
- * surface with other points), seed.
+ * 1/(1 + s) to 1 + s; stretch, likewise along three random axes; warp, by smooth
+ * waves of so many diagonals; noise of every vertex, its deviation in units of
+ * the mean edge at it; resample (false), a surface with other points), seed.
  *
  * @param context      the context whose threads and memory the training uses
  * @param model        the network to begin with

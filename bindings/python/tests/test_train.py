@@ -265,7 +265,7 @@ def test_augmentation_is_seen_by_coordinates_only(pair: Any) -> None:
         assert (bits(plain) == bits(moved)) == same
 
 
-@pytest.mark.parametrize("change", [{"stretch": 0.2}, {"noise": 0.1}])
+@pytest.mark.parametrize("change", [{"stretch": 0.2}, {"noise": 0.1}, {"warp": 0.02}])
 def test_changes_of_shape_are_seen_by_all(pair: Any, change: dict[str, float]) -> None:
     """They change the training, in the same way whenever the seed is the same, and the meshes stay as they are."""
     plain, changed, again = small(), small(), small()
