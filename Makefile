@@ -128,12 +128,15 @@ test-processors: tools $(VENV)/stamp ## Kernels and layers as on other processor
 	else echo "qemu-user is not installed: emulated processors are skipped"; [ "$${CI:-}" != true ]; fi
 	@set -x; for set in $(OLDER); do $(MAKE) test-interface ISA=$$set SELECT='not older_processors'; done
 
+# With CI=true no test may be skipped.
+PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
+
 # SELECT names some of the tests, as pytest -k does.
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
-	$(PY) -m pytest -q tests $(if $(SELECT),-k '$(SELECT)')
+	$(PYTEST) tests $(if $(SELECT),-k '$(SELECT)')
 
 test-python: library $(VENV)/stamp rendering ## The Python package
-	$(PY) -m pytest -q bindings/python/tests
+	$(PYTEST) bindings/python/tests
 
 # ------------------------------------------------------------------ benchmarks
 

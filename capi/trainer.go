@@ -50,9 +50,11 @@ type lesson struct {
 	width float64                  // the diagonal of the mesh's bounding box
 }
 
-// Load gives the training what it sees of the mesh.
+// load gives the training what it sees of the mesh.
 func (l *lesson) load(move *core.Motion, control *parallel.Control) (*core.Input[float32], func(), error) {
-	none := func() {}
+	if move != nil && move.Deformation != nil {
+		return l.deformed(move, control)
+	}
 	err := l.mesh.Read(func(v *geometry.View) (err error) {
 		if l.graph == nil {
 			l.graph, err = core.NewMeshGraph[float32](v, control)
@@ -62,28 +64,64 @@ func (l *lesson) load(move *core.Motion, control *parallel.Control) (*core.Input
 		}
 		return err
 	})
-	if err != nil || move == nil || l.spec.Features == core.FeaturesRelTan {
-		if err != nil {
-			return nil, none, err
-		}
-		return &l.input.Input, none, nil
+	if err != nil {
+		return nil, nil, err
 	}
+	if move == nil || l.spec.Features == core.FeaturesRelTan {
+		return &l.input.Input, func() {}, nil
+	}
+	return l.moved(l.mesh, move, l.graph, control)
+}
+
+// deformed is what the training sees of the mesh in another shape, which needs
+// another graph.
+func (l *lesson) deformed(move *core.Motion, control *parallel.Control) (*core.Input[float32], func(), error) {
+	shape, err := l.mesh.Deform(*move.Deformation, control)
+	if err != nil {
+		return nil, nil, err
+	}
+	var graph *core.Graph[float32] // borrows from the shape
+	done := func() {
+		if graph != nil {
+			graph.Free()
+		}
+		shape.Close()
+	}
+	err = shape.Read(func(v *geometry.View) (err error) {
+		graph, err = core.NewMeshGraph[float32](v, control)
+		return err
+	})
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	input, free, err := l.moved(shape, move, graph, control)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return input, func() { free(); done() }, nil
+}
+
+// moved computes the input features of a mesh that a similarity has moved; its
+// graph stays the same.
+func (l *lesson) moved(mesh *geometry.Mesh, move *core.Motion, graph *core.Graph[float32], control *parallel.Control) (*core.Input[float32], func(), error) {
 	s := geometry.Similarity{Rotation: move.Rotation, Scale: move.Scale}
 	for i, x := range move.Translation {
 		s.Translation[i] = x * l.width
 	}
-	moved, err := l.mesh.Transform(s, control)
+	moved, err := mesh.Transform(s, control)
 	if err != nil {
-		return nil, none, err
+		return nil, nil, err
 	}
 	defer moved.Close()
 	var input *core.MeshInput[float32]
 	err = moved.Read(func(v *geometry.View) (err error) {
-		input, err = core.NewMeshInput(v, l.graph, l.spec, control)
+		input, err = core.NewMeshInput(v, graph, l.spec, control)
 		return err
 	})
 	if err != nil {
-		return nil, none, err
+		return nil, nil, err
 	}
 	return &input.Input, input.Free, nil
 }

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"libeman/geometry"
 	"libeman/geometry/parallel"
 	"libeman/simd"
 )
@@ -22,11 +23,12 @@ type Example[T simd.Float] struct {
 }
 
 // Motion is a similarity x ↦ Scale·Rotation·x + Translation, Translation in
-// units of the mesh's diameter. nil is none.
+// units of the mesh's diameter, behind a change of shape. nil is none.
 type Motion struct {
 	Rotation    [9]float64 // row by row
 	Translation [3]float64
 	Scale       float64
+	Deformation *geometry.Deformation // nil: the shape stays
 }
 
 // Trainer teaches a network. It is not safe for concurrent use.
@@ -392,21 +394,27 @@ func (t *Trainer[T]) motion(i int) *Motion {
 		m.Translation[j] = a.Translation * (2*s.uniform(1+j) - 1)
 	}
 	if a.Rotation {
-		m.Rotation = rotationOf([4]float64{s.normal(10), s.normal(11), s.normal(12), s.normal(13)})
+		m.Rotation = geometry.RandomRotation(s.bits(10))
+	}
+	if a.Stretch > 0 || a.Noise > 0 {
+		m.Deformation = &geometry.Deformation{Linear: randomStretch(s, 11, a.Stretch), Noise: a.Noise, Seed: s.bits(15)}
 	}
 	return m
 }
 
-// rotationOf is the rotation of a quaternion of any length; a normally
-// distributed one gives uniformly distributed rotations.
-func rotationOf(q [4]float64) [9]float64 {
-	length := math.Sqrt(q[0]*q[0] + q[1]*q[1] + q[2]*q[2] + q[3]*q[3])
-	w, x, y, z := q[0]/length, q[1]/length, q[2]/length, q[3]/length
-	return [9]float64{
-		1 - 2*(y*y+z*z), 2 * (x*y - w*z), 2 * (x*z + w*y),
-		2 * (x*y + w*z), 1 - 2*(x*x+z*z), 2 * (y*z - w*x),
-		2 * (x*z - w*y), 2 * (y*z + w*x), 1 - 2*(x*x+y*y),
+// randomStretch takes four numbers of a stream for a symmetric matrix whose
+// eigenvalues, along any three directions, are between 1/(1+most) and 1+most.
+func randomStretch(s stream, first int, most float64) (stretch [9]float64) {
+	r := geometry.RandomRotation(s.bits(first))
+	for axis := range 3 {
+		factor := math.Pow(1+most, 2*s.uniform(first+1+axis)-1)
+		for i := range 3 {
+			for j := range 3 {
+				stretch[3*i+j] += factor * r[3*axis+i] * r[3*axis+j]
+			}
+		}
 	}
+	return stretch
 }
 
 // updateSize is the number of parameters that one thread changes at a time.

@@ -63,16 +63,21 @@ type TrainingSpec struct {
 	Seed     uint64       `json:"seed"`
 }
 
-// Augmentation moves every mesh at random before each step. Models that see
-// RelTan features do not notice (§4): it is there for those that see
-// coordinates (§7, the paper's comparison).
+// Augmentation changes every mesh at random before each step. Models that see
+// RelTan features do not notice where it moves them (§4): that is there for
+// those that see coordinates (§7, the paper's comparison). What changes the
+// shape teaches every model to expect other bodies than those it has seen.
 type Augmentation struct {
 	Rotation    bool    `json:"rotation"`    // uniform over all rotations
 	Translation float64 `json:"translation"` // in each direction, up to so many times the mesh's diameter
 	Scale       float64 `json:"scale"`       // by a factor between 1/(1+Scale) and 1+Scale
+	Stretch     float64 `json:"stretch"`     // as Scale, but by its own factor along each of three random axes
+	Noise       float64 `json:"noise"`       // of every vertex: deviation in units of the mean edge at it
 }
 
-func (a Augmentation) any() bool { return a.Rotation || a.Translation > 0 || a.Scale > 0 }
+func (a Augmentation) any() bool {
+	return a.Rotation || a.Translation > 0 || a.Scale > 0 || a.Stretch > 0 || a.Noise > 0
+}
 
 // DefaultTraining is the paper's recipe (app. F): Adam with the rate 0.01 for
 // 100 epochs, one mesh a step.
@@ -142,6 +147,7 @@ func (s TrainingSpec) checkReals() error {
 		{"learning_rate", s.LearningRate, 0, 1e6, false}, {"beta1", s.Beta1, 0, 1, true}, {"beta2", s.Beta2, 0, 1, true},
 		{"epsilon", s.Epsilon, leastEpsilon, 1, false}, {"weight_decay", s.WeightDecay, 0, 1e6, false}, {"clip_norm", s.ClipNorm, 0, math.MaxFloat64, false},
 		{"dropout", dropout, 0, 1, true}, {"augment.translation", s.Augment.Translation, 0, 1e3, false}, {"augment.scale", s.Augment.Scale, 0, 1e3, false},
+		{"augment.stretch", s.Augment.Stretch, 0, 1e3, false}, {"augment.noise", s.Augment.Noise, 0, 1e3, false},
 	} {
 		if !(x.value >= x.least && x.value <= x.most) || x.open && x.value == x.most {
 			return invalidArgument("training", "%s: %g is not between %g and %g", x.field, x.value, x.least, x.most)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/parallel"
 )
 
@@ -154,7 +155,7 @@ func TestOppositeNormals(t *testing.T) {
 	mesh := testMesh{"fold", positions, []int32{0, 1, 2, 1, 0, 3, 2, 3, 4}}.build(t, Options{}, 1)
 	checkFinite(t, "fold", mesh)
 	frames := framesOf(t, mesh)
-	if n := at(frames, 3*2+2).dot(at(frames, 3*3+2)); n != -1 {
+	if n := r3.At(frames, 3*2+2).Dot(r3.At(frames, 3*3+2)); n != -1 {
 		t.Fatalf("the normals' cosine is %g, so the test proves nothing", n)
 	}
 	angles := []float64{0.3, -1, 2, 0.7, 1.1}

@@ -3,6 +3,7 @@ package geometry
 import (
 	"math"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/parallel"
 	"libeman/simd"
 )
@@ -41,7 +42,7 @@ func Edges[T float32 | float64](v *View, out EdgeGeometry[T], control *parallel.
 			for i, place := range s.centers[:last-first] {
 				e, p := first+int64(i), int(s.vertices[place])
 				if i >= done || rare && (out.CosAngle[e] != out.CosAngle[e] || out.CosTransport[e] != out.CosTransport[e]) {
-					setEdge(v, out, e, at(v.positions, p), frameAt(v.frames, p))
+					out.Set(e, v.positions, v.frames, p, int(v.edges.neighbors[e]))
 				}
 			}
 			return nil
@@ -72,38 +73,39 @@ func edgeKernel[T float32 | float64](v *View, out EdgeGeometry[T]) func(first, l
 // setEdges computes the geometry of the edges of the vertices [begin, end).
 func setEdges[T float32 | float64](v *View, out EdgeGeometry[T], begin, end int) {
 	for p := begin; p < end; p++ {
-		centre, gauge := at(v.positions, p), frameAt(v.frames, p)
 		for e := v.edges.offsets[p]; e < v.edges.offsets[p+1]; e++ {
-			setEdge(v, out, e, centre, gauge)
+			out.Set(e, v.positions, v.frames, p, int(v.edges.neighbors[e]))
 		}
 	}
 }
 
-// setEdge computes the geometry of edge e, of a vertex and its frame.
-func setEdge[T float32 | float64](v *View, out EdgeGeometry[T], e int64, centre vec3, gauge frame) {
-	q := int(v.edges.neighbors[e])
-	d := at(v.positions, q).minus(centre)
-	if out.CosAngle != nil {
-		cos, sin := logMap(&gauge, d, centre.maxAbs())
-		out.CosAngle[e], out.SinAngle[e] = T(cos), T(sin)
+// Set computes edge e, p ← q, of any set of points with packed positions and
+// frames (rows e1, e2, n). Points at one place have no direction: cos θ and sin θ
+// are 0.
+func (g EdgeGeometry[T]) Set(e int64, positions, frames []float64, p, q int) {
+	centre, gauge := r3.At(positions, p), r3.FrameAt(frames, p)
+	d := r3.At(positions, q).Minus(centre)
+	if g.CosAngle != nil {
+		cos, sin := logMap(&gauge, d, centre.MaxAbs())
+		g.CosAngle[e], g.SinAngle[e] = T(cos), T(sin)
 	}
-	if out.CosTransport != nil {
-		row := v.frames[9*q : 9*q+9 : 9*q+9]
-		cos, sin := transport(&gauge, vec3{row[0], row[1], row[2]}, vec3{row[6], row[7], row[8]}, d)
-		out.CosTransport[e], out.SinTransport[e] = T(cos), T(sin)
+	if g.CosTransport != nil {
+		from := r3.FrameAt(frames, q)
+		cos, sin := transport(&gauge, from.E1, from.N, d)
+		g.CosTransport[e], g.SinTransport[e] = T(cos), T(sin)
 	}
-	if out.Length != nil {
-		out.Length[e] = T(d.length())
+	if g.Length != nil {
+		g.Length[e] = T(d.Length())
 	}
 }
 
 // logMap is (cos θ, sin θ) of d in the gauge, or (0, 0) where d has no tangent
 // projection (§3.3; no trigonometric function is needed). size bounds the
 // coordinates that d is the difference of.
-func logMap(gauge *frame, d vec3, size float64) (cos, sin float64) {
-	x, y := gauge.e1.dot(d), gauge.e2.dot(d)
+func logMap(gauge *r3.Frame, d r3.Vec, size float64) (cos, sin float64) {
+	x, y := gauge.E1.Dot(d), gauge.E2.Dot(d)
 	tangent2 := x*x + y*y
-	if !projects(tangent2, d.squared(), size) {
+	if !projects(tangent2, d.Squared(), size) {
 		return 0, 0
 	}
 	scale := 1 / math.Sqrt(tangent2)
@@ -123,14 +125,14 @@ const opposite = 0x1p-43
 // R e1 has the coordinates cos g, sin g in the gauge of p. With these, ρ(g) f_q
 // are the coordinates of q's feature at p (§3.4; the sign is that of the
 // authors' code, opposite to the paper's formula).
-func transport(gauge *frame, e1, n, d vec3) (cos, sin float64) {
-	s := n.plus(gauge.n)
-	squared := s.squared()
+func transport(gauge *r3.Frame, e1, n, d r3.Vec) (cos, sin float64) {
+	s := n.Plus(gauge.N)
+	squared := s.Squared()
 	if squared <= opposite {
 		return halfTurn(gauge, e1, d)
 	}
-	k := 2 * s.dot(e1) / squared
-	return unit(e1.dot(gauge.e1)-k*s.dot(gauge.e1), e1.dot(gauge.e2)-k*s.dot(gauge.e2))
+	k := 2 * s.Dot(e1) / squared
+	return unit(e1.Dot(gauge.E1)-k*s.Dot(gauge.E1), e1.Dot(gauge.E2)-k*s.Dot(gauge.E2))
 }
 
 // halfTurn is the transport between opposite normals, as over a sharp fold: of
@@ -138,12 +140,12 @@ func transport(gauge *frame, e1, n, d vec3) (cos, sin float64) {
 // tangent plane normal to the edge, w. It depends on no gauge and is its own
 // inverse. Without a direction of the edge there is no such line, and no
 // feature but scalars passes: (0, 0).
-func halfTurn(gauge *frame, e1, d vec3) (cos, sin float64) {
+func halfTurn(gauge *r3.Frame, e1, d r3.Vec) (cos, sin float64) {
 	cosTheta, sinTheta := logMap(gauge, d, 0)
 	if cosTheta == 0 && sinTheta == 0 {
 		return 0, 0
 	}
-	x, y := e1.dot(gauge.e1), e1.dot(gauge.e2)
+	x, y := e1.Dot(gauge.E1), e1.Dot(gauge.E2)
 	along := 2 * (cosTheta*y - sinTheta*x) // 2 w·e1 with w = (−sin θ, cos θ)
 	return unit(-along*sinTheta-x, along*cosTheta-y)
 }
@@ -157,17 +159,17 @@ func unit(x, y float64) (float64, float64) {
 // EdgeAngles writes θ of each directed edge, in radians in (−π, π]; 0 where
 // there is no tangent projection.
 func (v *View) EdgeAngles(write RowWriter) error {
-	return v.writeEdges(write, func(gauge *frame, centre vec3, q int) float64 {
-		cos, sin := logMap(gauge, at(v.positions, q).minus(centre), centre.maxAbs())
+	return v.writeEdges(write, func(gauge *r3.Frame, centre r3.Vec, q int) float64 {
+		cos, sin := logMap(gauge, r3.At(v.positions, q).Minus(centre), centre.MaxAbs())
 		return angle(cos, sin)
 	})
 }
 
 // TransportAngles writes g_{q→p} of each directed edge, in radians in (−π, π].
 func (v *View) TransportAngles(write RowWriter) error {
-	return v.writeEdges(write, func(gauge *frame, centre vec3, q int) float64 {
-		from := frameAt(v.frames, q)
-		return angle(transport(gauge, from.e1, from.n, at(v.positions, q).minus(centre)))
+	return v.writeEdges(write, func(gauge *r3.Frame, centre r3.Vec, q int) float64 {
+		from := r3.FrameAt(v.frames, q)
+		return angle(transport(gauge, from.E1, from.N, r3.At(v.positions, q).Minus(centre)))
 	})
 }
 
@@ -182,7 +184,7 @@ func angle(cos, sin float64) float64 {
 
 // writeEdges computes one number for each directed edge and hands them to
 // write in pieces.
-func (v *View) writeEdges(write RowWriter, value func(gauge *frame, centre vec3, q int) float64) error {
+func (v *View) writeEdges(write RowWriter, value func(gauge *r3.Frame, centre r3.Vec, q int) float64) error {
 	scratch := v.resources.NewArena("scratch")
 	defer scratch.Free()
 	buffers, err := newBuffers[float64](v.resources, scratch, outputRows)
@@ -194,7 +196,7 @@ func (v *View) writeEdges(write RowWriter, value func(gauge *frame, centre vec3,
 		filled := 0
 		last := int(v.edges.offsets[begin])
 		for p := begin; p < end; p++ {
-			centre, gauge := at(v.positions, p), frameAt(v.frames, p)
+			centre, gauge := r3.At(v.positions, p), r3.FrameAt(v.frames, p)
 			for _, q := range v.edges.of(p) {
 				if filled == len(buffer) {
 					if err := write(buffer, last, last+filled); err != nil {

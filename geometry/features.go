@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/parallel"
 	"libeman/simd"
 )
@@ -101,10 +102,21 @@ func (v *View) scalarRelTan(rows []float64, begin, end int, o *RelTanOptions, fa
 
 // setRelTan fills the row of p.
 func (v *View) setRelTan(row []float64, p int, o *RelTanOptions, factors *degreeFactors) error {
+	ring := v.edges.of(p)
+	return o.setPoint(row, v.positions, v.frames, p, ring, factors.of(len(ring)))
+}
+
+// PointRow fills the row of point p of any set of points with frames, packed
+// positions and rows e1, e2, n, with these neighbours, none of which lies at
+// its place. An overflow is an InvalidMeshError naming p.
+func (o *RelTanOptions) PointRow(row, positions, frames []float64, p int, ring []int32) error {
+	return o.setPoint(row, positions, frames, p, ring, o.factor(len(ring)))
+}
+
+func (o *RelTanOptions) setPoint(row, positions, frames []float64, p int, ring []int32, factor float64) error {
 	var sums [MaxPowers]relTanSums
-	v.ringSums(p, o.Powers, sums[:len(o.Powers)])
-	factor := factors.of(len(v.edges.of(p)))
-	e1, e2 := at(v.frames, 3*p), at(v.frames, 3*p+1)
+	ringSums(positions, p, ring, o.Powers, sums[:len(o.Powers)])
+	e1, e2 := r3.At(frames, 3*p), r3.At(frames, 3*p+1)
 	for i := range o.Powers {
 		sums[i].putVector(row, i, factor, e1, e2, o.Space)
 	}
@@ -154,29 +166,28 @@ func (o *RelTanOptions) factor(degree int) float64 {
 
 // relTanSums are the two sums of one power: Σ d|d|^{−r} and Σ |d|^{r−1}.
 type relTanSums struct {
-	direction vec3
+	direction r3.Vec
 	length    float64
 }
 
-// ringSums adds up the ring of p for each power. Lengths are taken relative to
+// ringSums adds up a ring of neighbours of p for each power. Lengths are taken relative to
 // a power of two near the first neighbour's, which changes neither bits nor
 // result (the product of the two sums has no unit) but keeps them in range.
 //
 // With |d|^{−r} known, |d|^{r−1} is its inverse over |d|: one power function an
 // edge and power, and none for r = 1/2.
-func (v *View) ringSums(p int, powers []float64, sums []relTanSums) {
+func ringSums(positions []float64, p int, ring []int32, powers []float64, sums []relTanSums) {
 	clear(sums)
-	ring := v.edges.of(p)
 	if len(ring) == 0 {
 		return
 	}
-	centre := at(v.positions, p)
-	exponent := exponentOf(at(v.positions, int(ring[0])).minus(centre).squared()) &^ 1
+	centre := r3.At(positions, p)
+	exponent := exponentOf(r3.At(positions, int(ring[0])).Minus(centre).Squared()) &^ 1
 	scale := powerOfTwo(-exponent / 2)
 	onlyRoots := len(powers) == 1 && powers[0] == 0.5
 	for _, q := range ring {
-		d := at(v.positions, int(q)).minus(centre).times(scale)
-		squared := d.squared()
+		d := r3.At(positions, int(q)).Minus(centre).Times(scale)
+		squared := d.Squared()
 		inverse := 1 / math.Sqrt(squared)
 		log := 0.0
 		if !onlyRoots {
@@ -192,9 +203,9 @@ func (v *View) ringSums(p int, powers []float64, sums []relTanSums) {
 				other = inverse / power
 			}
 			s := &sums[i]
-			s.direction.x += d.x * power
-			s.direction.y += d.y * power
-			s.direction.z += d.z * power
+			s.direction.X += d.X * power
+			s.direction.Y += d.Y * power
+			s.direction.Z += d.Z * power
 			s.length += other
 		}
 	}
@@ -202,13 +213,13 @@ func (v *View) ringSums(p int, powers []float64, sums []relTanSums) {
 
 // putVector writes vector i of a row: the product of the sums, projected on the
 // plane of e1 and e2.
-func (s *relTanSums) putVector(row []float64, i int, factor float64, e1, e2 vec3, space Space) {
+func (s *relTanSums) putVector(row []float64, i int, factor float64, e1, e2 r3.Vec, space Space) {
 	scale := factor * s.length
-	x, y := scale*e1.dot(s.direction), scale*e2.dot(s.direction)
+	x, y := scale*e1.Dot(s.direction), scale*e2.Dot(s.direction)
 	if space == TangentSpace {
 		row[2*i], row[2*i+1] = x, y
 	} else {
-		put(row, i, e1.times(x).plus(e2.times(y)))
+		r3.Put(row, i, e1.Times(x).Plus(e2.Times(y)))
 	}
 }
 
@@ -228,8 +239,8 @@ func (v *View) GET(write RowWriter) error {
 			clear(row)
 			return
 		}
-		position, gauge := at(v.positions, p), frameAt(v.frames, p)
-		for i, x := range [3]float64{position.dot(gauge.n), position.dot(gauge.e1), position.dot(gauge.e2)} {
+		position, gauge := r3.At(v.positions, p), r3.FrameAt(v.frames, p)
+		for i, x := range [3]float64{position.Dot(gauge.N), position.Dot(gauge.E1), position.Dot(gauge.E2)} {
 			row[i] = math.Ldexp(x, v.exponent)
 		}
 	})

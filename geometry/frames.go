@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/parallel"
 )
 
@@ -46,7 +47,7 @@ func (v *View) setFrame(p int, options Options) (touching bool) {
 	if !defined {
 		n = v.substituteNormal(p)
 	}
-	putFrame(v.frames, p, v.firstNeighborFrame(p, n))
+	r3.PutFrame(v.frames, p, v.firstNeighborFrame(p, n))
 	v.turnFrame(p, options)
 	return touching
 }
@@ -54,7 +55,7 @@ func (v *View) setFrame(p int, options Options) (touching bool) {
 // turnFrame turns the frame of p in the random gauge.
 func (v *View) turnFrame(p int, options Options) {
 	if options.Gauge == RandomGauge {
-		putFrame(v.frames, p, frameAt(v.frames, p).turned(randomAngle(options.Seed, uint64(p))))
+		r3.PutFrame(v.frames, p, r3.FrameAt(v.frames, p).Turned(randomAngle(options.Seed, uint64(p))))
 	}
 }
 
@@ -86,98 +87,98 @@ func projects(tangent2, length2, size float64) bool {
 // areaNormal is the area-weighted normal of p (§3.2): the direction of the sum
 // of the cross products of the faces around it. It is not defined where that
 // sum vanishes. touching tells that a neighbour coincides with p.
-func (v *View) areaNormal(p int) (n vec3, defined, touching bool) {
-	centre := at(v.positions, p)
-	size := centre.maxAbs()
-	var sum vec3
+func (v *View) areaNormal(p int) (n r3.Vec, defined, touching bool) {
+	centre := r3.At(v.positions, p)
+	size := centre.MaxAbs()
+	var sum r3.Vec
 	noise := 0.0
 	wedges := v.topology.wedgesAt(p)
 	for i := 0; i < len(wedges); i += 2 {
-		a := at(v.positions, int(wedges[i])).minus(centre)
-		b := at(v.positions, int(wedges[i+1])).minus(centre)
-		a2, b2 := a.squared(), b.squared()
+		a := r3.At(v.positions, int(wedges[i])).Minus(centre)
+		b := r3.At(v.positions, int(wedges[i+1])).Minus(centre)
+		a2, b2 := a.Squared(), b.Squared()
 		touching = touching || a2 < zeroLengthSquared || b2 < zeroLengthSquared
-		sum = sum.plus(a.cross(b))
+		sum = sum.Plus(a.Cross(b))
 		noise += areaNoise(a2, b2, size)
 	}
-	length := sum.length()
+	length := sum.Length()
 	if length <= noise {
-		return vec3{}, false, touching
+		return r3.Vec{}, false, touching
 	}
-	return sum.times(1 / length), true, touching
+	return sum.Times(1 / length), true, touching
 }
 
 // angleNormal is the normal of p with each face's weighted by its angle at p.
-func (v *View) angleNormal(p int) (n vec3, defined, touching bool) {
-	centre := at(v.positions, p)
-	size := centre.maxAbs()
-	var sum vec3
+func (v *View) angleNormal(p int) (n r3.Vec, defined, touching bool) {
+	centre := r3.At(v.positions, p)
+	size := centre.MaxAbs()
+	var sum r3.Vec
 	weights := 0.0
 	wedges := v.topology.wedgesAt(p)
 	for i := 0; i < len(wedges); i += 2 {
-		a := at(v.positions, int(wedges[i])).minus(centre)
-		b := at(v.positions, int(wedges[i+1])).minus(centre)
-		a2, b2 := a.squared(), b.squared()
+		a := r3.At(v.positions, int(wedges[i])).Minus(centre)
+		b := r3.At(v.positions, int(wedges[i+1])).Minus(centre)
+		a2, b2 := a.Squared(), b.Squared()
 		touching = touching || a2 < zeroLengthSquared || b2 < zeroLengthSquared
-		cross := a.cross(b)
-		area := cross.length()
+		cross := a.Cross(b)
+		area := cross.Length()
 		if area <= areaNoise(a2, b2, size) {
 			continue
 		}
-		angle := math.Atan2(area, a.dot(b))
-		sum = sum.plus(cross.times(angle / area))
+		angle := math.Atan2(area, a.Dot(b))
+		sum = sum.Plus(cross.Times(angle / area))
 		weights += angle
 	}
-	length := sum.length()
+	length := sum.Length()
 	if length <= noArea*weights {
-		return vec3{}, false, touching
+		return r3.Vec{}, false, touching
 	}
-	return sum.times(1 / length), true, touching
+	return sum.Times(1 / length), true, touching
 }
 
 // substituteNormal stands in where the faces define no normal: the cross
 // product of the first two independent directions to neighbours (which turns
 // with the mesh), else a perpendicular of their common line, else e_z.
-func (v *View) substituteNormal(p int) vec3 {
-	centre := at(v.positions, p)
-	var first vec3
+func (v *View) substituteNormal(p int) r3.Vec {
+	centre := r3.At(v.positions, p)
+	var first r3.Vec
 	found := false
 	for _, q := range v.topology.edges.of(p) {
-		d := at(v.positions, int(q)).minus(centre)
-		if d.squared() < zeroLengthSquared {
+		d := r3.At(v.positions, int(q)).Minus(centre)
+		if d.Squared() < zeroLengthSquared {
 			continue
 		}
-		d = d.normalised()
+		d = d.Normalised()
 		if !found {
 			first, found = d, true
 			continue
 		}
-		if cross := first.cross(d); cross.length() > 1e-6 {
-			return cross.normalised()
+		if cross := first.Cross(d); cross.Length() > 1e-6 {
+			return cross.Normalised()
 		}
 	}
 	if found {
-		return first.perpendicular()
+		return first.Perpendicular()
 	}
-	return vec3{z: 1}
+	return r3.Vec{Z: 1}
 }
 
 // firstNeighborFrame is the frame of p whose e1 points to the first neighbour
 // that has a projection on the plane normal to n.
-func (v *View) firstNeighborFrame(p int, n vec3) frame {
-	centre := at(v.positions, p)
-	size := centre.maxAbs()
+func (v *View) firstNeighborFrame(p int, n r3.Vec) r3.Frame {
+	centre := r3.At(v.positions, p)
+	size := centre.MaxAbs()
 	for _, q := range v.topology.edges.of(p) {
-		d := at(v.positions, int(q)).minus(centre)
-		t := d.without(n)
-		if t2 := t.squared(); projects(t2, d.squared(), size) {
+		d := r3.At(v.positions, int(q)).Minus(centre)
+		t := d.Without(n)
+		if t2 := t.Squared(); projects(t2, d.Squared(), size) {
 			// Projected twice: once leaves an error of the order of |d|/|t|.
-			e1 := t.times(1 / math.Sqrt(t2)).without(n).normalised()
-			return frame{e1, n.cross(e1), n}
+			e1 := t.Times(1 / math.Sqrt(t2)).Without(n).Normalised()
+			return r3.Frame{E1: e1, E2: n.Cross(e1), N: n}
 		}
 	}
-	e1 := n.perpendicular()
-	return frame{e1, n.cross(e1), n}
+	e1 := n.Perpendicular()
+	return r3.Frame{E1: e1, E2: n.Cross(e1), N: n}
 }
 
 // VertexNormals writes the V×3 unit normals.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 )
@@ -198,23 +199,23 @@ func readFrames(r Resources, destination []float64, read PositionReader, control
 		rows := destination[9*begin : 9*end]
 		read(rows, begin, end)
 		for i := range end - begin {
-			f, ok := orthonormal(frameAt(rows, i))
+			f, ok := orthonormal(r3.FrameAt(rows, i))
 			if !ok {
 				return badVertex(begin+i, "its frame is not a right-handed orthonormal basis with rows e1, e2, n")
 			}
-			putFrame(rows, i, f)
+			r3.PutFrame(rows, i, f)
 		}
 		return nil
 	})
 }
 
-func orthonormal(f frame) (frame, bool) {
-	if !f.isOrthonormal(1e-3) {
-		return frame{}, false
+func orthonormal(f r3.Frame) (r3.Frame, bool) {
+	if !f.IsOrthonormal(1e-3) {
+		return r3.Frame{}, false
 	}
-	n := f.n.normalised()
-	e1 := f.e1.without(n).normalised()
-	return frame{e1, n.cross(e1), n}, true
+	n := f.N.Normalised()
+	e1 := f.E1.Without(n).Normalised()
+	return r3.Frame{E1: e1, E2: n.Cross(e1), N: n}, true
 }
 
 // readFaces copies the faces to destination as 32-bit indices and refuses an

@@ -3,6 +3,7 @@ package geometry
 import (
 	"sync"
 
+	"libeman/geometry/internal/r3"
 	"libeman/simd"
 )
 
@@ -145,10 +146,10 @@ func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanO
 		done, unchecked = v.kernels.Tangents(rows[2*from:], width, s.sums[:], pieceVertices, v.frames[9*begin:9*end], s.factors[:n], len(powers))
 	}
 	for j := done; j < n; j++ {
-		e1, e2 := at(v.frames, 3*(begin+j)), at(v.frames, 3*(begin+j)+1)
+		e1, e2 := r3.At(v.frames, 3*(begin+j)), r3.At(v.frames, 3*(begin+j)+1)
 		for i := range powers {
 			sums := s.sums[4*(i*pieceVertices+j):][:4]
-			of := relTanSums{vec3{sums[0], sums[1], sums[2]}, sums[3]}
+			of := relTanSums{r3.Vec{X: sums[0], Y: sums[1], Z: sums[2]}, sums[3]}
 			of.putVector(rows[width*j:][:width], from+i, s.factors[j], e1, e2, o.Space)
 		}
 	}

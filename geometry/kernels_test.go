@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"libeman/geometry/internal/r3"
 	"libeman/simd"
 )
 
@@ -84,9 +85,9 @@ func patched(random *rand.Rand) testMesh {
 		case 0: // one place
 			copy(m.positions[3*p:3*p+3], m.positions[3*q:3*q+3])
 		case 1: // a spike
-			put(m.positions, p, at(m.positions, q).times(2))
+			r3.Put(m.positions, p, r3.At(m.positions, q).Times(2))
 		case 2: // nearly one place
-			put(m.positions, p, at(m.positions, q).plus(vec3{1e-160, 0, 1e-17}))
+			r3.Put(m.positions, p, r3.At(m.positions, q).Plus(r3.Vec{X: 1e-160, Y: 0, Z: 1e-17}))
 		case 3: // a fan
 			for range 40 {
 				face := 3 * random.IntN(len(m.faces)/3)

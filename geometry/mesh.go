@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 	"libeman/simd"
@@ -307,6 +308,16 @@ func (v *View) EdgeCount() int { return len(v.edges.neighbors) }
 // Resources are the threads and memory of the mesh.
 func (v *View) Resources() Resources { return v.resources }
 
+// ScaledPositions are the V×3 positions, divided by 2^[View.Exponent]: no
+// coordinate has a magnitude of 2 or more.
+func (v *View) ScaledPositions() []float64 { return v.positions }
+
+// FrameRows are the V×9 rows e1, e2, n of the vertices' frames.
+func (v *View) FrameRows() []float64 { return v.frames }
+
+// HasOwnFrames says whether the frames, and so the normals, are the caller's.
+func (v *View) HasOwnFrames() bool { return v.mesh.options.Gauge == CustomGauge }
+
 // Offsets, of V+1 elements, delimit the neighbours of each vertex.
 func (v *View) Offsets() []int64 { return v.edges.offsets }
 
@@ -323,7 +334,7 @@ func (v *View) Faces() []int32 { return v.topology.faces }
 
 // coincide says whether an edge has zero length.
 func (v *View) coincide(p, q int) bool {
-	return at(v.positions, q).minus(at(v.positions, p)).squared() < zeroLengthSquared
+	return r3.At(v.positions, q).Minus(r3.At(v.positions, p)).Squared() < zeroLengthSquared
 }
 
 // zeroLengthSquared bounds the squared length, relative to the largest

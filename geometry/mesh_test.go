@@ -8,8 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"gonum.org/v1/gonum/spatial/r3"
+	gonum "gonum.org/v1/gonum/spatial/r3"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 )
@@ -27,24 +28,24 @@ func TestAnglesAgainstDefinitions(t *testing.T) {
 		for _, options := range []Options{{}, {Normals: AngleNormals}, {Gauge: RandomGauge, Seed: 4}} {
 			m := shape.build(t, options, 2)
 			frames, theta, transport := framesOf(t, m), edgeAngles(t, m), transportAngles(t, m)
-			r := func(row int) r3.Vec { v := at(frames, row); return r3.Vec{X: v.x, Y: v.y, Z: v.z} }
+			r := func(row int) gonum.Vec { v := r3.At(frames, row); return gonum.Vec{X: v.X, Y: v.Y, Z: v.Z} }
 			e := 0
 			for p := range shape.vertices() {
 				e1, e2, n := r(3*p), r(3*p+1), r(3*p+2)
 				for _, q := range neighborsOf(t, m, p) {
-					dv := at(shape.positions, int(q)).minus(at(shape.positions, p))
-					d := r3.Vec{X: dv.x, Y: dv.y, Z: dv.z}
-					want := math.Atan2(r3.Dot(e2, d), r3.Dot(e1, d))
+					dv := r3.At(shape.positions, int(q)).Minus(r3.At(shape.positions, p))
+					d := gonum.Vec{X: dv.X, Y: dv.Y, Z: dv.Z}
+					want := math.Atan2(gonum.Dot(e2, d), gonum.Dot(e1, d))
 					if x := math.Remainder(theta[e]-want, 2*math.Pi); math.Abs(x) > 1e-12 {
 						t.Fatalf("%s: θ of %d→%d is %g, want %g", shape.name, p, q, theta[e], want)
 					}
 					f1, nq := r(3*int(q)), r(3*int(q)+2)
-					axis := r3.Cross(nq, n)
+					axis := gonum.Cross(nq, n)
 					moved := f1
-					if r3.Norm(axis) > 0 {
-						moved = r3.NewRotation(math.Atan2(r3.Norm(axis), r3.Dot(nq, n)), axis).Rotate(f1)
+					if gonum.Norm(axis) > 0 {
+						moved = gonum.NewRotation(math.Atan2(gonum.Norm(axis), gonum.Dot(nq, n)), axis).Rotate(f1)
 					}
-					want = math.Atan2(r3.Dot(moved, e2), r3.Dot(moved, e1))
+					want = math.Atan2(gonum.Dot(moved, e2), gonum.Dot(moved, e1))
 					if x := math.Remainder(transport[e]-want, 2*math.Pi); math.Abs(x) > 1e-12 {
 						t.Fatalf("%s: g of %d→%d is %g, want %g", shape.name, q, p, transport[e], want)
 					}
@@ -65,15 +66,15 @@ func TestRelTanAgainstItsFormula(t *testing.T) {
 		for p := range shape.vertices() {
 			ring := neighborsOf(t, m, p)
 			for i, r := range powers {
-				var sum vec3
+				var sum r3.Vec
 				lengths := 0.0
 				for _, q := range ring {
-					d := at(shape.positions, int(q)).minus(at(shape.positions, p))
-					sum = sum.plus(d.times(math.Pow(d.length(), -r)))
-					lengths += math.Pow(d.length(), r-1)
+					d := r3.At(shape.positions, int(q)).Minus(r3.At(shape.positions, p))
+					sum = sum.Plus(d.Times(math.Pow(d.Length(), -r)))
+					lengths += math.Pow(d.Length(), r-1)
 				}
-				v := sum.times(lengths * math.Pow(float64(len(ring)), -1.5)).without(at(frames, 3*p+2))
-				put(want, p*len(powers)+i, v)
+				v := sum.Times(lengths * math.Pow(float64(len(ring)), -1.5)).Without(r3.At(frames, 3*p+2))
+				r3.Put(want, p*len(powers)+i, v)
 			}
 		}
 		got := relTan(t, m, AmbientSpace, powers...)
@@ -130,10 +131,10 @@ func TestGET(t *testing.T) {
 	m := shape.build(t, Options{}, 1)
 	frames, got := framesOf(t, m), getFeatures(t, m)
 	for p := range shape.vertices() {
-		position := at(shape.positions, p)
-		want := vec3{position.dot(at(frames, 3*p+2)), position.dot(at(frames, 3*p)), position.dot(at(frames, 3*p+1))}
-		if at(got, p).minus(want).maxAbs() > 1e-15 {
-			t.Fatalf("vertex %d: %v, want %v", p, at(got, p), want)
+		position := r3.At(shape.positions, p)
+		want := r3.Vec{X: position.Dot(r3.At(frames, 3*p+2)), Y: position.Dot(r3.At(frames, 3*p)), Z: position.Dot(r3.At(frames, 3*p+1))}
+		if r3.At(got, p).Minus(want).MaxAbs() > 1e-15 {
+			t.Fatalf("vertex %d: %v, want %v", p, r3.At(got, p), want)
 		}
 	}
 }
@@ -143,13 +144,13 @@ func TestFramesAreOrthonormalAndOutward(t *testing.T) {
 		shape := sphere(7, 0.4, 5)
 		frames := framesOf(t, shape.build(t, options, 2))
 		for p := range shape.vertices() {
-			f := frameAt(frames, p)
-			for _, x := range []float64{f.e1.squared() - 1, f.e2.squared() - 1, f.n.squared() - 1, f.e1.dot(f.e2), f.e1.dot(f.n), f.e2.dot(f.n), f.e1.cross(f.e2).dot(f.n) - 1} {
+			f := r3.FrameAt(frames, p)
+			for _, x := range []float64{f.E1.Squared() - 1, f.E2.Squared() - 1, f.N.Squared() - 1, f.E1.Dot(f.E2), f.E1.Dot(f.N), f.E2.Dot(f.N), f.E1.Cross(f.E2).Dot(f.N) - 1} {
 				if math.Abs(x) > 2e-15 {
 					t.Fatalf("frame %d is orthonormal to %g only", p, x)
 				}
 			}
-			if f.n.dot(at(shape.positions, p)) < 0.5 {
+			if f.N.Dot(r3.At(shape.positions, p)) < 0.5 {
 				t.Fatalf("normal %d points inwards", p)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/parallel"
 )
 
@@ -42,11 +43,11 @@ func sphere(n int, jitter float64, seed uint64) testMesh {
 		if i, ok := index[key]; ok {
 			return i
 		}
-		v := vec3{float64(x), float64(y), float64(z)}.normalised()
-		noise := vec3{random.Float64() - 0.5, random.Float64() - 0.5, random.Float64() - 0.5}
-		v = v.plus(noise.times(2 * jitter / float64(n)))
+		v := r3.Vec{X: float64(x), Y: float64(y), Z: float64(z)}.Normalised()
+		noise := r3.Vec{X: random.Float64() - 0.5, Y: random.Float64() - 0.5, Z: random.Float64() - 0.5}
+		v = v.Plus(noise.Times(2 * jitter / float64(n)))
 		index[key] = int32(len(m.positions) / 3)
-		m.positions = append(m.positions, v.x, v.y, v.z)
+		m.positions = append(m.positions, v.X, v.Y, v.Z)
 		return index[key]
 	}
 	for octant := range 8 {

@@ -17,14 +17,14 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// randomUniform is in [0, 1).
-func randomUniform(seed, i uint64) float64 {
+// RandomUniform is the i-th of the seed's independent numbers, uniform in [0, 1).
+func RandomUniform(seed, i uint64) float64 {
 	return float64(randomBits(seed, i)>>11) * 0x1p-53
 }
 
 // randomAngle is in [−π, π).
 func randomAngle(seed, i uint64) float64 {
-	return (2*randomUniform(seed, i) - 1) * math.Pi
+	return (2*RandomUniform(seed, i) - 1) * math.Pi
 }
 
 // RandomAngles fills angles with the seed's independent uniform angles in
@@ -38,9 +38,9 @@ func RandomAngles(seed uint64, first int, angles []float64) {
 // RandomRotation returns a rotation matrix, row by row, uniform over SO(3): a
 // unit quaternion by the subgroup algorithm (Shoemake, Graphics Gems III).
 func RandomRotation(seed uint64) (r [9]float64) {
-	u := randomUniform(seed, 0)
-	sin1, cos1 := math.Sincos(2 * math.Pi * randomUniform(seed, 1))
-	sin2, cos2 := math.Sincos(2 * math.Pi * randomUniform(seed, 2))
+	u := RandomUniform(seed, 0)
+	sin1, cos1 := math.Sincos(2 * math.Pi * RandomUniform(seed, 1))
+	sin2, cos2 := math.Sincos(2 * math.Pi * RandomUniform(seed, 2))
 	x, y := math.Sqrt(1-u)*sin1, math.Sqrt(1-u)*cos1
 	z, w := math.Sqrt(u)*sin2, math.Sqrt(u)*cos2
 	return [9]float64{

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 )
@@ -316,11 +317,11 @@ func (d *doctor) faceFindings(control *parallel.Control) error {
 	return d.collect(control.Stage(0.5, 1), v.FaceCount(), func(_, begin, end int, found emit) {
 		for face := begin; face < end; face++ {
 			corners := t.faces[3*face:][:3]
-			x, y, z := at(v.positions, int(corners[0])), at(v.positions, int(corners[1])), at(v.positions, int(corners[2]))
-			a, b, c := y.minus(x), z.minus(x), z.minus(y)
-			longest := max(a.squared(), b.squared(), c.squared())
-			area := a.cross(b).length() // the longest edge times the height
-			size := max(x.maxAbs(), y.maxAbs(), z.maxAbs())
+			x, y, z := r3.At(v.positions, int(corners[0])), r3.At(v.positions, int(corners[1])), r3.At(v.positions, int(corners[2]))
+			a, b, c := y.Minus(x), z.Minus(x), z.Minus(y)
+			longest := max(a.Squared(), b.Squared(), c.Squared())
+			area := a.Cross(b).Length() // the longest edge times the height
+			size := max(x.MaxAbs(), y.MaxAbs(), z.MaxAbs())
 			number := int32(t.number(face))
 			switch {
 			case area <= areaNoise(longest, longest, size):
@@ -401,7 +402,7 @@ func (d *doctor) coincident(control *parallel.Control) error {
 	}
 	err = v.resources.Threads.Range(control.Stage(0, 0.2), v.VertexCount(), blockRows, func(_, begin, end int) error {
 		for p := begin; p < end; p++ {
-			keys[p] = positionHash(at(v.positions, p))<<32 | uint64(p)
+			keys[p] = positionHash(r3.At(v.positions, p))<<32 | uint64(p)
 		}
 		return nil
 	})
@@ -430,9 +431,9 @@ func (d *doctor) coincident(control *parallel.Control) error {
 }
 
 // positionHash is a 32-bit hash of a position; +0 and −0 are the same.
-func positionHash(x vec3) uint64 {
+func positionHash(x r3.Vec) uint64 {
 	hash := uint64(0)
-	for _, c := range [3]float64{x.x, x.y, x.z} {
+	for _, c := range [3]float64{x.X, x.Y, x.Z} {
 		hash = mix(hash ^ math.Float64bits(c+0))
 	}
 	return hash >> 32
@@ -444,10 +445,10 @@ func (v *View) markCoincident(keys []uint64, repeated []uint8) {
 	if len(keys) == 1 {
 		return
 	}
-	position := func(key uint64) vec3 { return at(v.positions, int(key&math.MaxUint32)) }
+	position := func(key uint64) r3.Vec { return r3.At(v.positions, int(key&math.MaxUint32)) }
 	slices.SortFunc(keys, func(a, b uint64) int {
 		x, y := position(a), position(b)
-		return cmp.Or(cmp.Compare(x.x, y.x), cmp.Compare(x.y, y.y), cmp.Compare(x.z, y.z), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(x.X, y.X), cmp.Compare(x.Y, y.Y), cmp.Compare(x.Z, y.Z), cmp.Compare(a, b))
 	})
 	for i := 1; i < len(keys); i++ {
 		if position(keys[i]) == position(keys[i-1]) {
@@ -515,8 +516,8 @@ func (d *doctor) measure(control *parallel.Control) error {
 	r.EulerCharacteristic = r.VertexCount - int64(r.Count(IsolatedVertices)) - undirected + r.FaceCount
 	for face := range v.FaceCount() {
 		corners := v.topology.faces[3*face:][:3]
-		x, y, z := at(v.positions, int(corners[0])), at(v.positions, int(corners[1])), at(v.positions, int(corners[2]))
-		r.Area += y.minus(x).cross(z.minus(x)).length() / 2
+		x, y, z := r3.At(v.positions, int(corners[0])), r3.At(v.positions, int(corners[1])), r3.At(v.positions, int(corners[2]))
+		r.Area += y.Minus(x).Cross(z.Minus(x)).Length() / 2
 	}
 	r.Area = math.Ldexp(r.Area, 2*v.exponent)
 	if err := control.Stopped(); err != nil {
@@ -531,9 +532,9 @@ func (d *doctor) measure(control *parallel.Control) error {
 				r.MinDegree = degree
 			}
 		}
-		centre := at(v.positions, p)
+		centre := r3.At(v.positions, p)
 		for _, q := range ring {
-			length := at(v.positions, int(q)).minus(centre).length()
+			length := r3.At(v.positions, int(q)).Minus(centre).Length()
 			r.MinLength, r.MaxLength = min(r.MinLength, length), max(r.MaxLength, length)
 			r.MeanLength += length
 		}

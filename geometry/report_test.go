@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"libeman/geometry/internal/r3"
 )
 
 func examined(t *testing.T, shape testMesh, options Options) *Report {
@@ -137,8 +139,8 @@ func TestSubstituteNormalTurnsWithTheMesh(t *testing.T) {
 	defer moved.Close()
 	before, after := framesOf(t, m), framesOf(t, moved)
 	for p := range 3 {
-		want := at(before, 3*p+2).rotated(&s.Rotation)
-		if d := at(after, 3*p+2).minus(want).maxAbs(); d > 1e-15 || math.Abs(want.squared()-1) > 1e-14 {
+		want := r3.At(before, 3*p+2).Rotated(&s.Rotation)
+		if d := r3.At(after, 3*p+2).Minus(want).MaxAbs(); d > 1e-15 || math.Abs(want.Squared()-1) > 1e-14 {
 			t.Errorf("normal %d differs by %g", p, d)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 )
@@ -205,7 +206,7 @@ func TestThinFacesAreJudgedAlikeFromEveryCorner(t *testing.T) {
 	legs := testMesh{"legs", []float64{0, 0, 0, 1e8, 0, 0, 0, 1e-4, 0}, []int32{0, 1, 2}}
 	frames := framesOf(t, legs.build(t, Options{}, 1))
 	for p := range 3 {
-		if n := at(frames, 3*p+2); n.z != 1 {
+		if n := r3.At(frames, 3*p+2); n.Z != 1 {
 			t.Errorf("normal %d is %v", p, n)
 		}
 	}

@@ -3,6 +3,8 @@ package geometry
 import (
 	"math"
 	"testing"
+
+	"libeman/geometry/internal/r3"
 )
 
 var testPowers = []float64{-2, 0, 0.5, 0.7, 1, 3}
@@ -21,7 +23,7 @@ func TestRelTanSymmetries(t *testing.T) {
 			}
 			turned := make([]float64, len(ambient))
 			for i := range len(ambient) / 3 {
-				put(turned, i, at(ambient, i).rotated(&s.Rotation))
+				r3.Put(turned, i, r3.At(ambient, i).Rotated(&s.Rotation))
 			}
 			if d := largestDifference(t, relTan(t, moved, AmbientSpace, testPowers...), turned); d > 1e-10 {
 				t.Errorf("%s: vectors differ by %g after a similarity", shape.name, d)
@@ -128,7 +130,7 @@ func TestTransformKeepsCustomFrames(t *testing.T) {
 	t.Cleanup(moved.Close)
 	want := framesOf(t, m)
 	for i := range len(want) / 3 {
-		put(want, i, at(want, i).rotated(&s.Rotation))
+		r3.Put(want, i, r3.At(want, i).Rotated(&s.Rotation))
 	}
 	if d := largestDifference(t, framesOf(t, moved), want); d > 1e-14 {
 		t.Errorf("frames differ by %g", d)
@@ -166,7 +168,7 @@ func TestPermutation(t *testing.T) {
 			moved := 0
 			before, after := framesOf(t, m), framesOf(t, permuted)
 			for i, old := range p.VertexOrder {
-				if at(before, 3*int(old)).minus(at(after, 3*i)).length() > 1e-6 {
+				if r3.At(before, 3*int(old)).Minus(r3.At(after, 3*i)).Length() > 1e-6 {
 					moved++
 				}
 			}

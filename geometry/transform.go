@@ -3,6 +3,7 @@ package geometry
 import (
 	"math"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 )
@@ -26,7 +27,7 @@ func (m *Mesh) ChangeGauge(angles []float64, control *parallel.Control) (changed
 		in := v.input()
 		in.Frames = func(destination []float64, begin, end int) {
 			for p := begin; p < end; p++ {
-				putFrame(destination, p-begin, frameAt(v.frames, p).turned(angles[p]))
+				r3.PutFrame(destination, p-begin, r3.FrameAt(v.frames, p).Turned(angles[p]))
 			}
 		}
 		options := m.options
@@ -64,9 +65,7 @@ type Similarity struct {
 }
 
 func (s *Similarity) check() error {
-	r := &s.Rotation
-	rows := frame{vec3{r[0], r[1], r[2]}, vec3{r[3], r[4], r[5]}, vec3{r[6], r[7], r[8]}}
-	if !rows.isOrthonormal(1e-6) {
+	if rows := r3.FrameAt(s.Rotation[:], 0); !rows.IsOrthonormal(1e-6) {
 		return badArgument("rotation", "the matrix is not a rotation")
 	}
 	for i, x := range s.Translation {
@@ -80,9 +79,9 @@ func (s *Similarity) check() error {
 	return nil
 }
 
-func (s *Similarity) apply(x vec3) vec3 {
-	t := vec3{s.Translation[0], s.Translation[1], s.Translation[2]}
-	return x.rotated(&s.Rotation).times(s.Scale).plus(t)
+func (s *Similarity) apply(x r3.Vec) r3.Vec {
+	t := r3.Vec{X: s.Translation[0], Y: s.Translation[1], Z: s.Translation[2]}
+	return x.Rotated(&s.Rotation).Times(s.Scale).Plus(t)
 }
 
 // Transform returns the mesh moved by a similarity. Custom frames turn with
@@ -98,15 +97,15 @@ func (m *Mesh) Transform(s Similarity, control *parallel.Control) (moved *Mesh, 
 		in.Positions = func(destination []float64, begin, end int) {
 			original(destination, begin, end)
 			for i := range end - begin {
-				put(destination, i, s.apply(at(destination, i)))
+				r3.Put(destination, i, s.apply(r3.At(destination, i)))
 			}
 		}
 		if m.options.Gauge == CustomGauge {
 			in.Frames = func(destination []float64, begin, end int) {
 				for p := begin; p < end; p++ {
-					f := frameAt(v.frames, p)
+					f := r3.FrameAt(v.frames, p)
 					r := &s.Rotation
-					putFrame(destination, p-begin, frame{f.e1.rotated(r), f.e2.rotated(r), f.n.rotated(r)})
+					r3.PutFrame(destination, p-begin, r3.Frame{E1: f.E1.Rotated(r), E2: f.E2.Rotated(r), N: f.N.Rotated(r)})
 				}
 			}
 		}
@@ -121,13 +120,13 @@ func (v *View) Diagonal() float64 {
 	if v.VertexCount() == 0 {
 		return 0
 	}
-	low, high := at(v.positions, 0), at(v.positions, 0)
+	low, high := r3.At(v.positions, 0), r3.At(v.positions, 0)
 	for p := range v.VertexCount() {
-		x := at(v.positions, p)
-		low = vec3{min(low.x, x.x), min(low.y, x.y), min(low.z, x.z)}
-		high = vec3{max(high.x, x.x), max(high.y, x.y), max(high.z, x.z)}
+		x := r3.At(v.positions, p)
+		low = r3.Vec{X: min(low.X, x.X), Y: min(low.Y, x.Y), Z: min(low.Z, x.Z)}
+		high = r3.Vec{X: max(high.X, x.X), Y: max(high.Y, x.Y), Z: max(high.Z, x.Z)}
 	}
-	return math.Ldexp(high.minus(low).length(), v.exponent)
+	return math.Ldexp(high.Minus(low).Length(), v.exponent)
 }
 
 // Permutation renumbers a mesh: vertex i of the new one is VertexOrder[i] of
@@ -179,7 +178,7 @@ func (m *Mesh) Permute(p Permutation, control *parallel.Control) (permuted *Mesh
 		if m.options.Gauge == CustomGauge {
 			in.Frames = func(destination []float64, begin, end int) {
 				for i := begin; i < end; i++ {
-					putFrame(destination, i-begin, frameAt(v.frames, int(p.VertexOrder[i])))
+					r3.PutFrame(destination, i-begin, r3.FrameAt(v.frames, int(p.VertexOrder[i])))
 				}
 			}
 		}

@@ -1001,7 +1001,8 @@ typedef int32_t (*eman_step_function)(void *user, const eman_step_info *info);
  * without a better validation until the end; 0: all epochs), augment (an object
  * that moves each mesh before each step: rotation (false), by any; translation,
  * up to so many diagonals of its bounding box in each direction; scale s, by
- * 1/(1 + s) to 1 + s), seed.
+ * 1/(1 + s) to 1 + s; stretch, likewise along three random axes; noise of every
+ * vertex, its deviation in units of the mean edge at it), seed.
  *
  * @param context      the context whose threads and memory the training uses
  * @param model        the network to begin with

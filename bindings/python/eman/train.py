@@ -105,7 +105,8 @@ class Trainer:
         shuffle, dropout (the model's), class_weights (a number for each class), frozen (patterns of names of
         parameters that stay as they are, such as ``"blocks.0.*"``), patience (epochs without a better validation
         after which it ends; 0: none), augment (a dict: rotation, a bool; translation, in diameters of the mesh; scale,
-        where 0.5 means factors from 1/1.5 to 1.5).  What is left out has the paper's values (app. F).
+        where 0.5 means factors from 1/1.5 to 1.5; stretch, likewise along each of three random axes; noise, the
+        deviation of every vertex in units of the mean edge at it).  What is left out has the paper's values (app. F).
 
     Raises
     ------

@@ -265,6 +265,17 @@ def test_augmentation_is_seen_by_coordinates_only(pair: Any) -> None:
         assert (bits(plain) == bits(moved)) == same
 
 
+@pytest.mark.parametrize("change", [{"stretch": 0.2}, {"noise": 0.1}])
+def test_changes_of_shape_are_seen_by_all(pair: Any, change: dict[str, float]) -> None:
+    """They change the training, in the same way whenever the seed is the same, and the meshes stay as they are."""
+    plain, changed, again = small(), small(), small()
+    eman.fit(plain, *pair, epochs=1)
+    eman.fit(changed, *pair, epochs=1, augment=change)
+    eman.fit(again, *pair, epochs=1, augment=change)
+    assert bits(plain) != bits(changed) == bits(again)
+    assert eman.accuracy(changed, *pair) == eman.accuracy(again, *pair)
+
+
 def test_a_mesh_may_go_after_it_was_added(pair: Any) -> None:
     with eman.Trainer(small(), epochs=1) as trainer:
         mesh = eman.Mesh(pair[0][0].vertices, pair[0][0].faces)

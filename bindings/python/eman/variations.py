@@ -1,0 +1,89 @@
+"""The same labelled surface as another mesh: other triangulations, holes and noise, to train and to measure with.
+
+Labels go to a new vertex from the nearest one of the given mesh.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import InvalidArgumentError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+
+
+class Labelled(NamedTuple):
+    """A mesh with a label for each vertex."""
+
+    vertices: FloatArray
+    faces: IntArray
+    labels: IntArray
+
+
+def labelled(vertices: Any, faces: Any, labels: Any) -> Labelled:
+    """Take arrays in the types that the variations use."""
+    return Labelled(np.asarray(vertices, np.float64), np.asarray(faces, np.int32), np.asarray(labels, np.int32))
+
+
+def subdivided(mesh: Labelled, vertices: int) -> Labelled:
+    """The mesh with its faces divided in four, as often as it takes to reach so many vertices."""
+    while len(mesh.vertices) < vertices:
+        mesh = _quartered(mesh)
+    return mesh
+
+
+def _quartered(mesh: Labelled) -> Labelled:
+    """Each face divided in four at the middles of its edges."""
+    points, faces, labels = mesh
+    sides = np.sort(np.stack([faces, np.roll(faces, -1, 1)], 2).reshape(-1, 2), 1)
+    ends, middle = np.unique(sides, axis=0, return_inverse=True)
+    a, b, c = faces.T
+    ab, bc, ca = (len(points) + middle.reshape(-1, 3)).astype(np.int32).T
+    parts = [(a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)]
+    return Labelled(
+        np.concatenate([points, points[ends].mean(1)]),
+        np.concatenate([np.stack(part, 1) for part in parts]),
+        np.concatenate([labels, labels[ends[:, 0]]]),
+    )
+
+
+def decimated(mesh: Labelled, vertices: int) -> Labelled:
+    """About so many vertices, by collapsing edges where the surface changes least (pyvista)."""
+    import pyvista
+
+    if not 4 <= vertices <= len(mesh.vertices):
+        raise InvalidArgumentError(f"vertices must be from 4 to the {len(mesh.vertices)} of the mesh, got {vertices}")
+    coarse = pyvista.PolyData.from_regular_faces(mesh.vertices, mesh.faces)
+    coarse = coarse.decimate(1 - vertices / len(mesh.vertices)).clean()
+    points = np.asarray(coarse.points, np.float64)
+    faces = np.asarray(coarse.regular_faces, np.int32)
+    return Labelled(points, faces, mesh.labels[nearest(points, mesh.vertices)])
+
+
+def holed(mesh: Labelled, share: float, seed: int) -> Labelled:
+    """The mesh without a share of its faces, drawn at random; vertices that lose all of theirs go with them."""
+    rng = np.random.default_rng(seed)
+    faces = mesh.faces[rng.random(len(mesh.faces)) >= share]
+    used, numbers = np.unique(faces, return_inverse=True)
+    return Labelled(mesh.vertices[used], numbers.reshape(-1, 3).astype(np.int32), mesh.labels[used])
+
+
+def noisy(mesh: Labelled, deviation: float, seed: int) -> Labelled:
+    """Every vertex moved at random; the deviation of each coordinate is in units of the mean edge of the mesh."""
+    rng = np.random.default_rng(seed)
+    corners = mesh.vertices[mesh.faces]
+    edge = np.linalg.norm(corners - np.roll(corners, 1, 1), axis=2).mean()
+    moved = mesh.vertices + rng.normal(0, deviation * edge, mesh.vertices.shape)
+    return mesh._replace(vertices=moved)
+
+
+def nearest(points: FloatArray, among: FloatArray) -> npt.NDArray[np.int64]:
+    """For each point the number of the nearest one among others."""
+    squares = np.einsum("ij,ij->i", among, among)
+    rows = max(1, 8_000_000 // len(among))  # of a block of distances that stays small
+    blocks = np.array_split(points, max(1, -(-len(points) // rows)))
+    return np.concatenate([np.argmin(squares - 2 * block @ among.T, axis=1) for block in blocks])

@@ -1,0 +1,88 @@
+package geometry
+
+import (
+	"math"
+	"testing"
+)
+
+func TestDeform(t *testing.T) {
+	shape := sphere(12, 0.1, 3)
+	m := shape.build(t, Options{}, 2)
+	linear := [9]float64{1, 0.2, 0, 0, 1.5, 0, -0.1, 0, 0.7}
+	positions := func(d Deformation) []float64 {
+		deformed, err := m.Deform(d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer deformed.Close()
+		return rows(t, deformed, 3, (*View).VertexCount, (*View).Positions)
+	}
+	want := make([]float64, len(shape.positions))
+	for p := range shape.vertices() {
+		put(want, p, at(shape.positions, p).rotated(&linear))
+	}
+	if d := largestDifference(t, positions(Deformation{Linear: linear}), want); d > 1e-15 {
+		t.Errorf("a linear map is off by %g", d)
+	}
+
+	// The noise has the deviation and the mean that it should, in units of the
+	// edges, and depends on the seed.
+	const deviation = 0.2
+	identity := [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}
+	noisy := positions(Deformation{Linear: identity, Noise: deviation, Seed: 1})
+	sum, squares := 0.0, 0.0
+	for p := range shape.vertices() {
+		x, ring, length := at(shape.positions, p), neighborsOf(t, m, p), 0.0
+		for _, q := range ring {
+			length += at(shape.positions, int(q)).minus(x).length() / float64(len(ring))
+		}
+		d := at(noisy, p).minus(x).times(1 / length)
+		sum += d.x + d.y + d.z
+		squares += d.squared()
+	}
+	n := float64(3 * shape.vertices())
+	if mean := sum / n; math.Abs(mean) > 4*deviation/math.Sqrt(n) {
+		t.Errorf("the mean of the noise is %g", mean)
+	}
+	if got := math.Sqrt(squares / n); math.Abs(got/deviation-1) > 4/math.Sqrt(2*n) {
+		t.Errorf("its deviation is %g, not %g", got, deviation)
+	}
+	if largestDifference(t, positions(Deformation{Linear: identity, Noise: deviation, Seed: 1}), noisy) != 0 {
+		t.Error("the same seed gives another noise")
+	}
+	if largestDifference(t, positions(Deformation{Linear: identity, Noise: deviation, Seed: 2}), noisy) == 0 {
+		t.Error("another seed gives the same noise")
+	}
+}
+
+func TestDeformWithoutCustomFrames(t *testing.T) {
+	m := sphere(4, 0, 1).build(t, Options{}, 1)
+	custom, err := m.ChangeGauge(make([]float64, 66), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer custom.Close()
+	d := Deformation{Linear: [9]float64{1, 0, 0, 0, 2, 0, 0, 0, 1}}
+	frames := func(m *Mesh) []float64 {
+		deformed, err := m.Deform(d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer deformed.Close()
+		return framesOf(t, deformed)
+	}
+	if d := largestDifference(t, frames(custom), frames(m)); d != 0 {
+		t.Errorf("the frames differ by %g from those of the first neighbours", d)
+	}
+}
+
+func TestDeformationArguments(t *testing.T) {
+	m := sphere(2, 0, 1).build(t, Options{}, 1)
+	for name, d := range map[string]Deformation{
+		"linear: ": {Linear: [9]float64{math.Inf(1)}},
+		"noise: ":  {Noise: -1},
+	} {
+		_, err := m.Deform(d, nil)
+		checkArgumentError(t, err, name)
+	}
+}

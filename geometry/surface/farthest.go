@@ -1,0 +1,245 @@
+package surface
+
+import (
+	"math"
+
+	"libeman/geometry"
+	"libeman/geometry/internal/r3"
+	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
+)
+
+const (
+	// tie is the relative difference of squared distances below which they count
+	// as equal: far above rounding, far below what differs by its own nature.
+	tie = 2e-9
+	// coincident bounds the distance, in the units of a view (coordinates below
+	// 2), of points that count as one.
+	coincident = 0x1p-44
+
+	candidatesPerLeaf = 64
+)
+
+// farthest chooses points that are each the farthest of all from those chosen
+// before. The distances of a leaf are renewed only where the new point can be
+// nearer to it than the old ones, so a choice of K among N costs of the order
+// of N·log K: the boxes are those of "QuickFPS" (Han et al., 2023), the result
+// is that of the plain algorithm.
+type farthest struct {
+	*boxes
+	distances []float64 // squared, from each candidate to the nearest chosen point
+	most      []float64 // of each node's; −1 in an empty one
+	tied      []int32
+	ties      ties
+}
+
+// chooseFarthest chooses up to count of the candidates and returns their
+// numbers: fewer where no other lies apart from the chosen ones.
+func chooseFarthest(r geometry.Resources, arena *memory.Arena, c *candidates, count int, control *parallel.Control) (chosen []int32, err error) {
+	scratch := r.NewArena("scratch")
+	defer scratch.Free()
+	f := &farthest{}
+	if f.boxes, err = newBoxes(r, scratch, c.positions, candidatesPerLeaf); err != nil {
+		return nil, err
+	}
+	if err := control.Stopped(); err != nil {
+		return nil, err
+	}
+	if f.distances, err = memory.Make[float64](scratch, int64(len(f.numbers))); err != nil {
+		return nil, err
+	}
+	if f.most, err = memory.Make[float64](scratch, 2*int64(f.leaves)); err != nil {
+		return nil, err
+	}
+	if f.tied, err = memory.Make[int32](scratch, int64(len(f.numbers))); err != nil {
+		return nil, err
+	}
+	if chosen, err = memory.Make[int32](arena, int64(min(count, len(f.numbers)))); err != nil {
+		return nil, err
+	}
+	next := f.start(c)
+	for i := range chosen {
+		if i%pointsAtOnce == 0 {
+			if err := control.Stopped(); err != nil {
+				return nil, err
+			}
+		}
+		chosen[i] = f.numbers[next]
+		place := r3.At(f.points, next)
+		f.ties.know(place)
+		f.renew(1, place)
+		if f.most[1] <= coincident*coincident {
+			chosen = chosen[:i+1]
+			break
+		}
+		next = f.next()
+	}
+	return chosen, control.Finish()
+}
+
+const pointsAtOnce = 16
+
+// start returns the first candidate, and makes the others infinitely far: that
+// farthest from the centre of the surface, or a random one.
+func (f *farthest) start(c *candidates) (first int) {
+	for i := range f.distances {
+		f.distances[i] = r3.At(f.points, i).Squared()
+	}
+	f.each(func(node, begin, end int) {
+		f.most[node] = -1
+		for _, d := range f.distances[begin:end] {
+			f.most[node] = max(f.most[node], d)
+		}
+	})
+	f.ties = newTies(c, f.most[1])
+	if c.seed == 0 {
+		first = f.next()
+	} else {
+		first = int(geometry.RandomUniform(c.seed, math.MaxUint64) * float64(len(f.numbers)))
+	}
+	for i := range f.distances {
+		f.distances[i] = math.Inf(1)
+	}
+	f.each(func(node, begin, end int) {
+		if f.most[node] = -1; begin < end {
+			f.most[node] = math.Inf(1)
+		}
+	})
+	return first
+}
+
+// each sets the maxima of all leaves, and of the nodes above them.
+func (f *farthest) each(set func(node, begin, end int)) {
+	for node := 2*f.leaves - 1; node > 0; node-- {
+		if node >= f.leaves {
+			begin, end := f.leaf(node)
+			set(node, begin, end)
+		} else {
+			f.most[node] = max(f.most[2*node], f.most[2*node+1])
+		}
+	}
+}
+
+// renew takes a new point into account, below a node.
+func (f *farthest) renew(node int, place r3.Vec) {
+	if f.distance(node, place) >= f.most[node] {
+		return
+	}
+	if node < f.leaves {
+		f.renew(2*node, place)
+		f.renew(2*node+1, place)
+		f.most[node] = max(f.most[2*node], f.most[2*node+1])
+		return
+	}
+	begin, end := f.leaf(node)
+	most := -1.0
+	points := f.points[3*begin : 3*end]
+	for i, old := range f.distances[begin:end] {
+		x, y, z := points[3*i]-place.X, points[3*i+1]-place.Y, points[3*i+2]-place.Z
+		d := min(old, x*x+y*y+z*z)
+		f.distances[begin+i] = d
+		most = max(most, d)
+	}
+	f.most[node] = most
+}
+
+// next is the candidate farthest from the chosen ones.
+func (f *farthest) next() int {
+	tied := f.collect(1, f.most[1]*(1-tie), f.tied[:0])
+	return f.ties.settle(f.points, tied)
+}
+
+// collect appends the candidates below a node that are at least so far.
+func (f *farthest) collect(node int, least float64, to []int32) []int32 {
+	if f.most[node] < least {
+		return to
+	}
+	if node < f.leaves {
+		return f.collect(2*node+1, least, f.collect(2*node, least, to))
+	}
+	begin, end := f.leaf(node)
+	for i := begin; i < end; i++ {
+		if f.distances[i] >= least {
+			to = append(to, int32(i))
+		}
+	}
+	return to
+}
+
+// ties settles which of several candidates at the same distance comes first, by
+// what neither numbering nor coordinates decide: the distance to the centre,
+// then the components along directions that the surface itself defines.
+//
+// These are its third and fifth area moments a and b, and a×b, which tells left
+// from right on a body that is its own mirror image; then the first points that
+// were chosen. A body that a rotation leaves the same has no first point of its
+// own: any of the equal ones is taken, and the sampling is the same up to that
+// rotation.
+type ties struct {
+	size2      float64  // the largest squared distance to the centre
+	directions []r3.Vec // their products with a place are of the order of 1
+	first      r3.Vec   // the direction to the first point chosen
+	known      int      // of the points chosen, up to 2 that are not on one line
+}
+
+func newTies(c *candidates, size2 float64) ties {
+	t := ties{size2: size2}
+	if size2 > 0 {
+		size := math.Sqrt(size2)
+		a, b := c.moments[0].Times(1/(size2*size)), c.moments[1].Times(1/(size2*size2*size))
+		t.directions = append(t.directions, a.Times(1/size), b.Times(1/size), a.Cross(b).Times(1/size))
+	}
+	return t
+}
+
+// know adds the directions that a chosen point defines.
+func (t *ties) know(place r3.Vec) {
+	if t.known == 2 || t.size2 == 0 {
+		return
+	}
+	size := math.Sqrt(t.size2)
+	u := place.Times(1 / size)
+	switch {
+	case t.known == 0 && u.Squared() > independent:
+		t.first = u
+		t.directions = append(t.directions, u.Times(1/size))
+		t.known = 1
+	case t.known == 1 && u.Cross(t.first).Squared() > independent:
+		t.directions = append(t.directions, u.Times(1/size), t.first.Cross(u).Times(1/size))
+		t.known = 2
+	}
+}
+
+// independent is the least square of a sine, or of a length, that makes a
+// direction.
+const independent = 1e-3
+
+// settle returns the first of the tied candidates. It writes over the list.
+func (t *ties) settle(points []float64, tied []int32) int {
+	if len(tied) > 1 && t.size2 > 0 {
+		tied = keepLargest(tied, func(i int32) float64 { return r3.At(points, int(i)).Squared() / t.size2 })
+	}
+	for _, direction := range t.directions {
+		if len(tied) == 1 {
+			break
+		}
+		tied = keepLargest(tied, func(i int32) float64 { return r3.At(points, int(i)).Dot(direction) })
+	}
+	return int(tied[0])
+}
+
+// keepLargest keeps, at the front of the list, what is within a tie of its
+// largest value, which is of the order of 1.
+func keepLargest(list []int32, value func(i int32) float64) []int32 {
+	largest := math.Inf(-1)
+	for _, i := range list {
+		largest = max(largest, value(i))
+	}
+	kept := list[:0]
+	for _, i := range list {
+		if value(i) >= largest-tie {
+			kept = append(kept, i)
+		}
+	}
+	return kept
+}
