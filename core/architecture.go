@@ -1,11 +1,17 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// layerSpec is one step of a network: it maps the features of all vertices to
+// layerSpec is one step of a network: it maps the features of all points to
 // new ones.
 type layerSpec struct {
-	name         string           // what its parameters' names begin with
+	name string // what its parameters' names begin with
+	// from and to are the levels of the points whose features it takes, and of
+	// those that it computes; 0 is the finest, and the vertices of a mesh.
+	from, to     int
 	convolution  *convolutionSpec // of an EMAN or GEM network
 	spiral       int              // of a SpiralNet++: vertices of a spiral
 	in, out      Type
@@ -13,8 +19,10 @@ type layerSpec struct {
 	residual     *residualSpec
 }
 
-// residualSpec says that the input of a block is added to its output.
+// residualSpec says that earlier features, such as the input of a block, are
+// added to the output of a convolution.
 type residualSpec struct {
+	from    int    // 0: the input of the network, i: the result of layer i-1
 	name    string // of the map's weights, where the widths differ
 	in, out Type
 	mapped  bool
@@ -23,29 +31,54 @@ type residualSpec struct {
 // layers lists the steps before the dense layers (app. F: three residual
 // blocks of two convolutions, from the input's type over the inner type
 // width·(rho_0 ⊕ … ⊕ rho_L) to width·rho_0).
-func (s Spec) layers() (layers []layerSpec) {
-	if s.Kind == KindSpiral {
+func (s Spec) layers() []layerSpec {
+	switch {
+	case s.Kind == KindSpiral:
 		return s.spiralLayers()
+	case s.Surface != nil:
+		return s.surfaceLayers()
 	}
-	in := s.InputType()
+	n := newStack(s)
 	for b := range s.Blocks {
-		inner := Type{s.Width, s.MaxOrder}
-		out := Type{s.Width, s.MaxOrder}
-		if b == s.Blocks-1 {
-			out.Order = 0
-		}
-		name := fmt.Sprintf("blocks.%d.", b)
-		first, second := s.convolution(in, inner), s.convolution(inner, out)
-		layers = append(layers,
-			layerSpec{name: name + "conv1.", convolution: &first, in: in, out: inner, nonlinearity: NonlinearityNone},
-			layerSpec{name: name + "conv2.", convolution: &second, in: inner, out: out, nonlinearity: s.Nonlinearity,
-				residual: &residualSpec{name + "skip", in, out, in.Channels != out.Channels}})
-		if s.InnerNonlinearity {
-			layers[2*b].nonlinearity = s.Nonlinearity
-		}
-		in = out
+		n.block(fmt.Sprintf("blocks.%d.", b), 0, b == s.Blocks-1)
 	}
-	return layers
+	return n.layers
+}
+
+// stack is the layers of a network, as they come one on the other.
+type stack struct {
+	spec   Spec
+	layers []layerSpec
+	out    Type // of the last one
+}
+
+func newStack(s Spec) *stack { return &stack{spec: s, out: s.InputType()} }
+
+// inner is the feature type between the blocks.
+func (n *stack) inner() Type { return Type{n.spec.Width, n.spec.MaxOrder} }
+
+// add completes a layer by its convolution to features of type out.
+func (n *stack) add(l layerSpec, out Type) {
+	c := n.spec.convolution(n.out, out)
+	l.convolution, l.in, l.out = &c, n.out, out
+	n.layers, n.out = append(n.layers, l), out
+}
+
+// block adds a residual block at a level; the final one leaves only rho_0.
+func (n *stack) block(name string, level int, final bool) {
+	in, from, inside := n.out, len(n.layers), NonlinearityNone
+	if n.spec.InnerNonlinearity {
+		inside = n.spec.Nonlinearity
+	}
+	out := n.inner()
+	if final {
+		out.Order = 0
+	}
+	n.add(layerSpec{name: name + "conv1.", from: level, to: level, nonlinearity: inside}, n.inner())
+	n.add(layerSpec{
+		name: name + "conv2.", from: level, to: level, nonlinearity: n.spec.Nonlinearity,
+		residual: &residualSpec{from, name + "skip", in, out, in.Channels != out.Channels},
+	}, out)
 }
 
 func (s Spec) convolution(in, out Type) convolutionSpec {
@@ -76,6 +109,32 @@ func (s Spec) outputType() Type {
 		return Type{Channels: s.Width << s.Blocks}
 	}
 	return Type{Channels: s.Width}
+}
+
+// placeValues says in which of a few buffers the features lie that the layers
+// of a network take and give: value 0 is its input, value i the result of layer
+// i-1. Two values share a buffer only where the first is not needed any more
+// when the second is written. As the gradient with respect to a value is needed
+// from the last layer that takes the value back to the one that gives it, it
+// serves the gradients as well.
+func placeValues(layers []layerSpec) (buffer []int, buffers int) {
+	until := make([]int, len(layers)+1) // the last layer, from 1 on, that takes a value
+	for i, l := range layers {
+		until[i] = max(until[i], i+1)
+		if l.residual != nil {
+			until[l.residual.from] = i + 1
+		}
+	}
+	var taken []int // until when a buffer is in use
+	for v := range until {
+		free := slices.IndexFunc(taken, func(end int) bool { return end < v })
+		if free < 0 {
+			free, taken = len(taken), append(taken, 0)
+		}
+		taken[free] = max(until[v], v)
+		buffer = append(buffer, free)
+	}
+	return buffer, len(taken)
 }
 
 // parameterSpec is one tensor of a network.

@@ -397,7 +397,7 @@ func (l *benchLayer) overBlocks(b *testing.B, r *Runner[float32], body func(w *s
 func benchConvolution(b *testing.B, r *Runner[float32], mesh *Graph[float32]) {
 	l := newBenchLayer(mesh, r.pool.Threads())
 	l.overBlocks(b, r, func(w *scratch[float32], begin, end int) {
-		l.forward(r.kernels, w, mesh, l.x, l.y, begin, end, nil)
+		l.forward(r.kernels, w, mesh, l.x, l.x, l.y, begin, end, nil)
 	})
 	vertices, edges := float64(mesh.Vertices()), float64(mesh.Edges())
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/(float64(b.N)*edges), "ns/edge")

@@ -87,16 +87,16 @@ func (s convolutionSpec) selfKernel(tensor []float64) *kernelWeights {
 	return newKernelWeights(tensor, SelfBasis(s.in.Order, s.out.Order), s.in, s.out, 1)
 }
 
-// forward computes the vertices [begin, end) of y from all of x. Where alpha
-// is not nil, the attention coefficients of their edges go to alpha [edges of
-// the mesh, heads].
-func (c *convolution[T]) forward(k simd.Kernels[T], w *scratch[T], g *Graph[T], x, y simd.Rows[T], begin, end int, alpha []T) {
+// forward computes the vertices [begin, end) of y from all of x and their own
+// features: x as well, but between two levels. Where alpha is not nil, the
+// attention coefficients of their edges go to alpha [edges of the graph, heads].
+func (c *convolution[T]) forward(k simd.Kernels[T], w *scratch[T], g *Graph[T], x, own, y simd.Rows[T], begin, end int, alpha []T) {
 	first, last := g.Offsets[begin], g.Offsets[end]
 	edges := int(last - first)
 	weights := w.weights[:edges*c.rings]
 	g.ringWeights(weights, begin, end, c.rings, c.radial)
 	w.rings = g.rings(begin, end, x, weights, c.rings)
-	own := x.From(begin)
+	own = own.From(begin)
 	coefficients := w.coefficients[:edges*c.heads]
 	var m simd.Rows[T]
 	if c.attention != nil {

@@ -76,6 +76,7 @@ type convolutionBlock[T simd.Float] struct {
 	graph      *Graph[T]
 	begin, end int
 	x          simd.Rows[T] // the layer's input, of all vertices
+	targets    simd.Rows[T] // the features of the block's vertices themselves
 	gradient   simd.Rows[T] // with respect to the block's results
 	alpha      []T          // the coefficients of the block's edges; nil for GEM
 	own        []T          // those of its vertices themselves; nil without them
@@ -117,7 +118,7 @@ func (g *convolutionGradient[T]) backward(k simd.Kernels[T], w *gradientScratch[
 		k.EdgeTranspose(b.records, ofMoments, alpha, g.moments, &w.rings, g.heads, false)
 	}
 	if g.attention == nil {
-		g.selfBackward(k, b, b.x.From(b.begin), b.to, n)
+		g.selfBackward(k, b, b.targets, b.to, n)
 		return
 	}
 	gradient := w.coefficients[:edges*g.heads]
@@ -160,7 +161,7 @@ func (g *convolutionGradient[T]) ownBackward(k simd.Kernels[T], w *gradientScrat
 	if g.self == nil {
 		return nil
 	}
-	a, x := g.attention, b.x.From(b.begin)
+	a, x := g.attention, b.targets
 	w.self = append(w.self[:0], b.own...)
 	rows := a.weightSelf(&w.scratch, x, n, len(g.self))
 	ofRows := simd.Rows[T]{Data: w.ofSelfRows, Stride: rows.Stride}
@@ -194,7 +195,7 @@ func (b *convolutionBlock[T]) addOwn(i, from int, factor T, row []T) {
 // attentionBackward goes on from the gradient with respect to the logits, that
 // of the vertices themselves in w.self.
 func (g *convolutionGradient[T]) attentionBackward(k simd.Kernels[T], w *gradientScratch[T], b *convolutionBlock[T], gradient []T, n int) {
-	a, x := g.attention, b.x.From(b.begin)
+	a, x := g.attention, b.targets
 	keys := a.keyRings(&w.scratch, &w.rings)
 	u := simd.Rows[T]{Data: w.moments, Stride: a.moments.Size(a.heads, keys.Sets)}
 	k.EdgeAggregate(u, gradient, a.moments, keys, a.heads)

@@ -12,7 +12,7 @@ import (
 // where not nil, [classes, classes], gets how many labels of a class (row) were
 // taken for another (column), added to it, also where there is an error.
 func (r *Runner[T]) Evaluate(m *Model[T], in *Input[T], target *Target, control *parallel.Control, confusion []int64) (sums EpochSums, err error) {
-	rows := m.Rows(in.Graph.Vertices())
+	rows := m.Rows(in.Vertices())
 	h := &m.head
 	if err := target.check(rows, h.classes); err != nil {
 		return sums, err

@@ -56,7 +56,7 @@ func newTestRunner[T simd.Float](threads int) *Runner[T] {
 
 func logitsOf[T simd.Float](t testing.TB, m *Model[T], in *Input[T]) (logits []float64) {
 	t.Helper()
-	out := make([]T, m.Rows(in.Graph.Vertices())*m.Spec().Classes)
+	out := make([]T, m.Rows(in.Vertices())*m.Spec().Classes)
 	if err := newTestRunner[T](2).Logits(m, in, nil, out); err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func runConvolution[T simd.Float](c *convolution[T], g *Graph[T], features []flo
 		*to = make([]T, sizes[i])
 	}
 	for begin := 0; begin < g.Vertices(); begin += blockVertices {
-		c.forward(testKernels[T](), w, g, x, out, begin, min(begin+blockVertices, g.Vertices()), coefficients)
+		c.forward(testKernels[T](), w, g, x, x, out, begin, min(begin+blockVertices, g.Vertices()), coefficients)
 	}
 	for _, a := range coefficients {
 		alpha = append(alpha, float64(a))

@@ -135,6 +135,7 @@ type saved[T simd.Float] struct {
 
 // headArrays are some rows on their way through the dense layers.
 type headArrays[T simd.Float] struct {
+	lifted, ofLifted simd.Rows[T] // [rows, padded features], of vertices, from samples
 	hidden, ofHidden simd.Rows[T] // [rows, padded hidden]
 	scores           simd.Rows[T] // [rows, padded classes]
 	losses           []float64    // of each tile of rows
@@ -147,8 +148,8 @@ type gradientWorkspace[T simd.Float] struct {
 	wide       slab[float64]
 	packed     simd.Rows[T] // the input features
 	saved      []saved[T]
-	gradients  [3][]T // with respect to the features of all vertices
-	records    []T    // what goes along the edges, or to the vertices of spirals
+	gradients  [][]T // with respect to features of all points: see placeValues
+	records    []T   // what goes along the edges, or to the vertices of spirals
 	pooled     []float64
 	partial    []float64 // [groups, sums of a layer]
 	headArrays headArrays[T]
@@ -168,24 +169,31 @@ func groupVertices(vertices int) int {
 	return max(drainBlocks, (blocks+mostGroups-1)/mostGroups) * blockVertices
 }
 
+// groupsOf is the number of partial sums.
+func groupsOf(vertices int) int {
+	group := groupVertices(vertices)
+	return (vertices + group - 1) / group
+}
+
 // arrays lists what a workspace is made of.
-func (w *gradientWorkspace[T]) arrays(g *gradient[T], graph *Graph[T]) (list []array[T], wide []array[float64]) {
+func (w *gradientWorkspace[T]) arrays(g *gradient[T], in *Input[T]) (list []array[T], wide []array[float64]) {
 	m, h := g.model, g.head
-	vertices, edges := int64(graph.Vertices()), int64(graph.Edges())
+	points := int64(in.points())
 	rows := func(to *simd.Rows[T], n int64, width int) {
 		to.Stride = width
 		list = append(list, array[T]{&to.Data, n * int64(width)})
 	}
 	add := func(to *[]T, size int64) { list = append(list, array[T]{to, size}) }
 
-	rows(&w.packed, vertices, m.spec.InputType().size())
+	rows(&w.packed, points, m.spec.InputType().size())
 	w.saved = make([]saved[T], len(m.layers))
-	sizes := m.scratchSizes(graph.largestBlock)
-	widest, records, sums := m.spec.InputType().size(), int64(0), int64(h.sums())
+	blockEdges, records, sums, groups := int64(0), int64(0), int64(h.sums()), groupsOf(in.points())
 	for i := range m.layers {
 		l, s := &m.layers[i], &w.saved[i]
+		graph := in.graph(l.from, l.to)
+		vertices, edges := int64(graph.Vertices()), int64(graph.Edges())
+		blockEdges, groups = max(blockEdges, graph.largestBlock), max(groups, groupsOf(graph.Vertices()))
 		rows(&s.y, vertices, l.out.size())
-		widest = max(widest, l.out.size())
 		sums = max(sums, int64(len(g.layers[i].sums)))
 		if l.spiral != nil {
 			if i > 0 {
@@ -206,20 +214,26 @@ func (w *gradientWorkspace[T]) arrays(g *gradient[T], graph *Graph[T]) (list []a
 			}
 		}
 	}
+	w.gradients = make([][]T, m.buffers)
 	for i := range w.gradients {
-		add(&w.gradients[i], vertices*int64(widest))
+		add(&w.gradients[i], points*int64(m.widest()))
 	}
 	add(&w.records, records)
 
 	held := int64(1)
 	if m.spec.Task == TaskSegmentation {
-		held = int64(h.rows(graph.Vertices()))
+		held = int64(h.rows(in.Vertices()))
+		if in.Lift != nil {
+			rows(&w.headArrays.lifted, held, h.first.K)
+			rows(&w.headArrays.ofLifted, held, h.first.K)
+		}
 	}
 	rows(&w.headArrays.hidden, held, h.second.K)
 	rows(&w.headArrays.ofHidden, held, h.second.K)
 	rows(&w.headArrays.scores, held, h.second.N)
 	tiles := (held + headTile - 1) / headTile
 	w.headArrays.tileHits = make([]int, tiles)
+	sizes := m.scratchSizes(blockEdges)
 	for i := range w.workers {
 		k := &w.workers[i]
 		for j, to := range k.scratch.arrays() {
@@ -230,11 +244,10 @@ func (w *gradientWorkspace[T]) arrays(g *gradient[T], graph *Graph[T]) (list []a
 		add(&k.ofHidden, sizes[6])
 		add(&k.sums, sums)
 	}
-	groups := (vertices + int64(groupVertices(graph.Vertices())) - 1) / int64(groupVertices(graph.Vertices()))
 	return list, []array[float64]{
 		{&w.headArrays.losses, tiles},
-		{&w.pooled, (vertices + poolRows - 1) / poolRows * int64(h.second.K)},
-		{&w.partial, groups * sums},
+		{&w.pooled, (points + poolRows - 1) / poolRows * int64(h.second.K)},
+		{&w.partial, int64(groups) * sums},
 	}
 }
 
@@ -252,8 +265,8 @@ func (w *gradientWorkspace[T]) free() {
 }
 
 // prepare divides the workspace for a mesh.
-func (w *gradientWorkspace[T]) prepare(g *gradient[T], graph *Graph[T]) error {
-	narrow, wide := w.arrays(g, graph)
+func (w *gradientWorkspace[T]) prepare(g *gradient[T], in *Input[T]) error {
+	narrow, wide := w.arrays(g, in)
 	err := w.narrow.divide(narrow)
 	if err == nil {
 		err = w.wide.divide(wide)
@@ -314,13 +327,13 @@ func (r *Runner[T]) backward(w *gradientWorkspace[T], g *gradient[T], in *Input[
 	if err := m.checkInput(in); err != nil {
 		return 0, 0, err
 	}
-	if in.Graph.Vertices() == 0 {
+	if in.points() == 0 || in.Vertices() == 0 {
 		return 0, 0, invalidArgument("mesh", "a mesh without vertices teaches nothing")
 	}
-	if err := target.check(m.Rows(in.Graph.Vertices()), m.spec.Classes); err != nil {
+	if err := target.check(m.Rows(in.Vertices()), m.spec.Classes); err != nil {
 		return 0, 0, err
 	}
-	if err := w.prepare(g, in.Graph); err != nil {
+	if err := w.prepare(g, in); err != nil {
 		return 0, 0, err
 	}
 	g.head.dropout = newDropout(rate, seed, "dropout", m.spec.Hidden)
@@ -331,7 +344,7 @@ func (r *Runner[T]) backward(w *gradientWorkspace[T], g *gradient[T], in *Input[
 	if err := c.forward(); err != nil {
 		return 0, 0, err
 	}
-	x, ofX := c.saved[len(m.layers)-1].y, simd.Rows[T]{Data: c.gradients[0], Stride: m.layers[len(m.layers)-1].out.size()}
+	x, ofX := c.value(len(m.layers)), c.gradientOf(len(m.layers))
 	if m.spec.Task == TaskClassification {
 		err = c.classify(g.head, x, ofX, scale)
 	} else {
@@ -343,30 +356,40 @@ func (r *Runner[T]) backward(w *gradientWorkspace[T], g *gradient[T], in *Input[
 	return c.loss, c.hits, err
 }
 
-// layerInput is the input of a layer.
-func (c *gradientCall[T]) layerInput(i int) simd.Rows[T] {
-	if i == 0 {
+// value is the features that are numbered as in placeValues.
+func (c *gradientCall[T]) value(v int) simd.Rows[T] {
+	if v == 0 {
 		return c.packed
 	}
-	return c.saved[i-1].y
+	return c.saved[v-1].y
+}
+
+// gradientOf is the gradient with respect to a value; it has no data for the
+// input of the network.
+func (c *gradientCall[T]) gradientOf(v int) simd.Rows[T] {
+	rows := simd.Rows[T]{Stride: c.model.typeOf(v).size()}
+	if v > 0 {
+		rows.Data = c.gradients[c.model.buffer[v]]
+	}
+	return rows
 }
 
 // forward runs the layers and keeps what the backward pass needs.
 func (c *gradientCall[T]) forward() error {
-	if err := packInput(c.pool, c.next(), c.model.spec.InputType(), c.input.Graph, c.input.Features, c.layerInput(0)); err != nil {
+	if err := packInput(c.pool, c.next(), c.model.spec.InputType(), c.input.graph(0, 0), c.input.Features, c.packed); err != nil {
 		return err
 	}
-	blockInput := 0
 	for i := range c.model.layers {
-		l, s, x, input := &c.model.layers[i], &c.saved[i], c.layerInput(i), c.layerInput(blockInput)
-		err := c.pool.Range(c.next(), c.input.Graph.Vertices(), blockVertices, func(worker, begin, end int) error {
+		l, s, x := &c.model.layers[i], &c.saved[i], c.value(i)
+		g := c.input.graph(l.from, l.to)
+		err := c.pool.Range(c.next(), g.Vertices(), blockVertices, func(worker, begin, end int) error {
 			w := &c.workers[worker].scratch
 			if l.spiral != nil {
 				l.spiral.forward(c.kernels, w, c.input.Spirals, x, s.y, begin, end)
 				return nil
 			}
-			g, heads := c.input.Graph, l.convolution.heads
-			l.convolution.forward(c.kernels, w, g, x, s.y, begin, end, nil)
+			heads := l.convolution.heads
+			l.convolution.forward(c.kernels, w, g, x, c.value(l.own(i)), s.y, begin, end, nil)
 			if s.alpha != nil {
 				copy(s.alpha[int(g.Offsets[begin])*heads:int(g.Offsets[end])*heads], w.coefficients)
 			}
@@ -374,7 +397,7 @@ func (c *gradientCall[T]) forward() error {
 				copy(s.own[begin*heads:end*heads], w.self)
 			}
 			if l.residual != nil {
-				l.residual.add(c.kernels, input.From(begin), s.y.From(begin), end-begin)
+				l.residual.add(c.kernels, c.value(l.residualFrom).From(begin), s.y.From(begin), end-begin)
 			}
 			if s.plain.Data != nil {
 				copy(s.plain.Data[begin*s.plain.Stride:end*s.plain.Stride], s.y.From(begin).Data)
@@ -385,90 +408,48 @@ func (c *gradientCall[T]) forward() error {
 		if err != nil {
 			return err
 		}
-		if l.residual != nil {
-			blockInput = i + 1
-		}
 	}
 	return nil
 }
 
-// layersBackward takes the gradient with respect to the last layer's result, in
-// gradients[0], back through all layers.
+// layersBackward takes the gradient with respect to the last layer's result back
+// through all layers.
 func (c *gradientCall[T]) layersBackward() error {
-	current, pending := 0, -1 // pending: with respect to the input of a block that is not done
-	blockInput := c.blockInputs()
+	begun := make([]bool, len(c.model.layers)+1) // whether a gradient holds anything yet
 	for i := len(c.model.layers) - 1; i >= 0; i-- {
 		l := &c.model.layers[i]
-		free := func(taken ...int) int {
-			for next := range c.gradients {
-				if next != current && (len(taken) == 0 || next != taken[0]) {
-					return next
-				}
-			}
-			panic("core: three gradients are enough")
-		}
-		view := func(at int, of Type) simd.Rows[T] {
-			if i == 0 {
-				return simd.Rows[T]{Stride: of.size()}
-			}
-			return simd.Rows[T]{Data: c.gradients[at], Stride: of.size()}
-		}
 		b := layerBackward[T]{
-			gradientCall: c, i: i, layer: l, gradient: &c.gradient.layers[i],
-			ofY: simd.Rows[T]{Data: c.gradients[current], Stride: l.out.size()},
-			x:   c.layerInput(i),
+			gradientCall: c, i: i, layer: l, gradient: &c.gradient.layers[i], graph: c.input.graph(l.from, l.to),
+			x: c.value(i), own: c.value(l.own(i)),
+			ofY: c.gradientOf(i + 1), ofX: c.gradientOf(i), ofOwn: c.gradientOf(l.own(i)), fresh: !begun[i],
 		}
-		to := pending
-		if to < 0 {
-			to = free()
-		}
-		b.fresh = pending < 0
-		b.ofX = view(to, l.in)
+		begun[i] = true
 		if l.residual != nil {
-			pending = free(to)
-			b.residualInput = c.layerInput(blockInput[i])
-			b.ofInput = simd.Rows[T]{Stride: l.residual.in.size()}
-			if blockInput[i] > 0 {
-				b.ofInput.Data = c.gradients[pending]
-			}
-		} else {
-			pending = -1
+			b.residualInput, b.ofInput, b.freshInput = c.value(l.residualFrom), c.gradientOf(l.residualFrom), !begun[l.residualFrom]
+			begun[l.residualFrom] = true
 		}
 		if err := b.run(); err != nil {
 			return err
 		}
-		current = to
 	}
 	return nil
-}
-
-// blockInputs is for each layer that ends a residual block the layer that
-// begins it.
-func (c *gradientCall[T]) blockInputs() []int {
-	starts, start := make([]int, len(c.model.layers)), 0
-	for i := range c.model.layers {
-		starts[i] = start
-		if c.model.layers[i].residual != nil {
-			start = i + 1
-		}
-	}
-	return starts
 }
 
 // layerBackward is the backward pass through one layer.
 type layerBackward[T simd.Float] struct {
 	*gradientCall[T]
-	i                int
-	layer            *layer[T]
-	gradient         *layerGradient[T]
-	x, residualInput simd.Rows[T] // the layer's input, that of its residual block
-	ofY              simd.Rows[T] // changed
-	ofX, ofInput     simd.Rows[T] // no data where the input is the network's
-	fresh            bool         // ofX does not hold anything yet
+	i                     int
+	layer                 *layer[T]
+	gradient              *layerGradient[T]
+	graph                 *Graph[T]
+	x, own, residualInput simd.Rows[T] // the layer's input, its points' own, and what is added to its output
+	ofY                   simd.Rows[T] // changed
+	ofX, ofOwn, ofInput   simd.Rows[T] // no data where the input is the network's
+	fresh, freshInput     bool         // ofX, ofInput do not hold anything yet
 }
 
 func (b *layerBackward[T]) run() error {
-	err := b.grouped(b.next(), len(b.gradient.sums), b.block, func(sums []float64) {
+	err := b.grouped(b.next(), b.graph.Vertices(), len(b.gradient.sums), b.block, func(sums []float64) {
 		for i, x := range sums {
 			b.gradient.sums[i] += x
 		}
@@ -480,19 +461,17 @@ func (b *layerBackward[T]) run() error {
 	return b.gather()
 }
 
+// block treats the points [begin, end) that the layer computes. It begins the
+// gradients with respect to their own features; gather begins the others.
 func (b *layerBackward[T]) block(w *gradientScratch[T], begin, end int, sums []T) error {
 	k, n, s := b.kernels, end-begin, &b.saved[b.i]
 	ofY := b.ofY.From(begin)
-	to := b.ofX
-	if to.Data != nil {
-		to = to.From(begin)
-		if b.fresh {
-			clear(to.Data[:n*to.Stride])
-		}
+	if b.fresh && b.layer.from <= b.layer.to {
+		clearRows(b.ofX, begin, end)
 	}
 	if l := b.gradient.spiral; l != nil {
 		records := simd.Rows[T]{Stride: l.weights.N}
-		if to.Data != nil {
+		if b.ofX.Data != nil {
 			records.Data = b.records[begin*l.weights.N:]
 		}
 		l.backward(k, &w.scratch, b.input.Spirals, b.x, s.y.From(begin), ofY, records, begin, end, sums)
@@ -504,17 +483,19 @@ func (b *layerBackward[T]) block(w *gradientScratch[T], begin, end int, sums []T
 	}
 	b.gradient.activation.backward(k, ofY, plain, s.y.From(begin), n, sums)
 	if r := b.gradient.residual; r != nil {
-		ofInput := b.ofInput
-		if ofInput.Data != nil {
-			ofInput = ofInput.From(begin)
+		if b.freshInput {
+			clearRows(b.ofInput, begin, end)
 		}
-		r.backward(k, ofY, b.residualInput.From(begin), ofInput, n, sums)
+		r.backward(k, ofY, b.residualInput.From(begin), from(b.ofInput, begin), n, sums)
 	}
-	graph, heads := b.input.Graph, b.layer.convolution.heads
-	first, last := int(graph.Offsets[begin]), int(graph.Offsets[end])
-	block := convolutionBlock[T]{graph: graph, begin: begin, end: end, x: b.x, gradient: ofY, to: to, sums: sums}
+	heads := b.layer.convolution.heads
+	first, last := int(b.graph.Offsets[begin]), int(b.graph.Offsets[end])
+	block := convolutionBlock[T]{
+		graph: b.graph, begin: begin, end: end, x: b.x, targets: b.own.From(begin),
+		gradient: ofY, to: from(b.ofOwn, begin), sums: sums,
+	}
 	block.records.Stride = b.layer.in.size()
-	if to.Data != nil {
+	if b.ofX.Data != nil {
 		block.records.Data = b.records[first*block.records.Stride:]
 	}
 	if s.alpha != nil {
@@ -527,25 +508,50 @@ func (b *layerBackward[T]) block(w *gradientScratch[T], begin, end int, sums []T
 	return nil
 }
 
-// gather adds up what reaches each vertex from others.
-func (b *layerBackward[T]) gather() error {
-	places, offsets := b.input.Graph.incoming()
-	width := b.ofX.Stride
-	if b.layer.spiral != nil {
-		places, offsets = inverted(b.input.Spirals.indices, b.input.Graph.Vertices())
+// from is the rows from begin on, of no data none.
+func from[T simd.Float](x simd.Rows[T], begin int) simd.Rows[T] {
+	if x.Data == nil {
+		return x
 	}
+	return x.From(begin)
+}
+
+// clearRows sets the rows [begin, end) to zero, where there is data.
+func clearRows[T simd.Float](x simd.Rows[T], begin, end int) {
+	if x.Data != nil && begin < end {
+		clear(x.Data[begin*x.Stride : end*x.Stride])
+	}
+}
+
+// gather adds up what reaches each point from others.
+func (b *layerBackward[T]) gather() error {
+	places, offsets, err := b.graph.incoming()
+	if b.layer.spiral != nil {
+		places, offsets, err = b.input.Spirals.places()
+	}
+	if err != nil {
+		return err
+	}
+	width := b.ofX.Stride
 	records := simd.Rows[T]{Data: b.records, Stride: width}
+	begun := b.graph.Vertices() // points whose gradients hold something
+	switch {
+	case !b.fresh:
+		begun = b.graph.Sources()
+	case b.layer.from > b.layer.to:
+		begun = 0
+	}
 	return b.pool.Range(b.next(), len(offsets)-1, groupVertices(len(offsets)-1), func(_, begin, end int) error {
+		clearRows(b.ofX, max(begin, begun), end)
 		b.kernels.Gather(b.ofX.From(begin), records, places, offsets[begin:end+1], width)
 		return nil
 	})
 }
 
-// grouped runs body on all blocks of vertices; the sums that it adds to, size
+// grouped runs body on all blocks of so many vertices; the sums that it adds to, size
 // of them, are added up in an order that does not depend on the threads, and
 // given to finish.
-func (c *gradientCall[T]) grouped(control *parallel.Control, size int, body func(w *gradientScratch[T], begin, end int, sums []T) error, finish func(sums []float64)) error {
-	vertices := c.input.Graph.Vertices()
+func (c *gradientCall[T]) grouped(control *parallel.Control, vertices, size int, body func(w *gradientScratch[T], begin, end int, sums []T) error, finish func(sums []float64)) error {
 	group := groupVertices(vertices)
 	err := c.pool.Range(control, vertices, group, func(worker, begin, end int) error {
 		w := &c.workers[worker]
@@ -568,7 +574,7 @@ func (c *gradientCall[T]) grouped(control *parallel.Control, size int, body func
 	if err != nil {
 		return err
 	}
-	for at := size; at < (vertices+group-1)/group*size; at += size {
+	for at := size; at < groupsOf(vertices)*size; at += size {
 		for i, x := range c.partial[at:][:size] {
 			c.partial[i] += x
 		}

@@ -33,10 +33,10 @@ func gradientOfLayer[T simd.Float](g *convolutionGradient[T], size int, p layerP
 	sums := make([]T, size)
 	for begin := 0; begin < graph.Vertices(); begin += blockVertices {
 		end := min(begin+blockVertices, graph.Vertices())
-		g.forward(k, &w.scratch, graph, in, y, begin, end, nil)
+		g.forward(k, &w.scratch, graph, in, in, y, begin, end, nil)
 		first, last := graph.Offsets[begin], graph.Offsets[end]
 		b := &convolutionBlock[T]{
-			graph: graph, begin: begin, end: end, x: in, gradient: of.From(begin), to: to.From(begin),
+			graph: graph, begin: begin, end: end, x: in, targets: in.From(begin), gradient: of.From(begin), to: to.From(begin),
 			records: records.From(int(first)), sums: sums,
 		}
 		if g.attention != nil {
@@ -47,7 +47,10 @@ func gradientOfLayer[T simd.Float](g *convolutionGradient[T], size int, p layerP
 		}
 		g.backward(k, w, b)
 	}
-	edges, offsets := graph.incoming()
+	edges, offsets, err := graph.incoming()
+	if err != nil {
+		panic(err)
+	}
 	k.Gather(to, records, edges, offsets, in.Stride)
 	wide := make([]float64, size)
 	for i, value := range sums {

@@ -137,7 +137,7 @@ func modelCases(t *testing.T) (cases []modelCase) {
 	}
 	gem.Classes, gem.Width = 21, 8
 	add("gem", 0, part, func(s *Spec) { *s = gem })
-	return append(cases, spiralCases(t)...)
+	return slices.Concat(cases, spiralCases(t), surfaceCases(t))
 }
 
 func spiralCases(t *testing.T) (cases []modelCase) {

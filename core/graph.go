@@ -2,7 +2,6 @@ package core
 
 import (
 	"math"
-	"slices"
 
 	"libeman/geometry"
 	"libeman/geometry/memory"
@@ -22,7 +21,10 @@ type EdgeGeometry struct {
 const graphArrays = 5
 
 // Graph is a mesh as the layers see it: rings of neighbours, no faces and no
-// coordinates. It is immutable and may be used by many calls at once.
+// coordinates. Between two levels of the samples of a surface, the neighbours
+// are points of another set, of which this one is a part or which is a part of
+// it: a point of both has one number. It is immutable and may be used by many
+// calls at once.
 type Graph[T simd.Float] struct {
 	// Edges p ← q with the same p are consecutive: the ring of p is
 	// [Offsets[p], Offsets[p+1]), and Neighbors holds q.
@@ -36,7 +38,9 @@ type Graph[T simd.Float] struct {
 	Radius []T
 
 	arena        *memory.Arena
-	largestBlock int64 // the most edges that one block of vertices has
+	sources      int     // q is one of so many
+	largestBlock int64   // the most edges that one block of vertices has
+	leading      inverse // the edges that lead from each q, without Reverse
 
 	// local is the same graph in an order that has neighbours near to one
 	// another, where this one has not; nil otherwise. A local graph knows its
@@ -50,23 +54,44 @@ type Graph[T simd.Float] struct {
 // offsets [V+1], neighbors and reverse [E] are kept and must not change.
 // reverse may be nil.
 func NewGraph[T simd.Float](budget *memory.Budget, offsets []int64, neighbors, reverse []int32, edges EdgeGeometry) (*Graph[T], error) {
-	g := &Graph[T]{Offsets: offsets, Neighbors: neighbors, Reverse: reverse, arena: budget.NewArena("edge geometry")}
-	if err := g.checkTopology(); err != nil {
+	g := &Graph[T]{Offsets: offsets, Neighbors: neighbors, Reverse: reverse, sources: len(offsets) - 1}
+	if err := g.set(budget, edges); err != nil {
 		return nil, err
 	}
-	if err := edges.check(len(neighbors)); err != nil {
-		return nil, err
-	}
-	if err := g.setGeometry(edges); err != nil {
-		g.Free()
-		return nil, err
-	}
-	g.setLargestBlock()
 	if err := g.setLocal(geometry.Resources{Memory: budget}, nil); err != nil {
 		g.Free()
 		return nil, err
 	}
 	return g, nil
+}
+
+// NewSurfaceGraph is NewGraph for samples of a surface, of one level (sources is
+// V) or from one level to another: the neighbours are of so many sources. The
+// edge of a point to itself has the length 0, no direction (cos θ = sin θ = 0)
+// and the transport 1.
+func NewSurfaceGraph[T simd.Float](budget *memory.Budget, sources int, offsets []int64, neighbors []int32, edges EdgeGeometry) (*Graph[T], error) {
+	g := &Graph[T]{Offsets: offsets, Neighbors: neighbors, sources: sources}
+	if err := g.set(budget, edges); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// set checks the topology and the geometry, and copies the latter.
+func (g *Graph[T]) set(budget *memory.Budget, edges EdgeGeometry) error {
+	g.arena = budget.NewArena("edge geometry")
+	if err := g.checkTopology(); err != nil {
+		return err
+	}
+	if err := edges.check(g.Edges()); err != nil {
+		return err
+	}
+	if err := g.setGeometry(edges); err != nil {
+		g.Free()
+		return err
+	}
+	g.setLargestBlock()
+	return nil
 }
 
 // geometry is the arrays over the edges, graphArrays of them.
@@ -84,6 +109,10 @@ func (g *Graph[T]) setLargestBlock() {
 // Vertices is the number of vertices.
 func (g *Graph[T]) Vertices() int { return len(g.Offsets) - 1 }
 
+// Sources is the number of vertices that may be neighbours: Vertices, but for a
+// graph between two levels.
+func (g *Graph[T]) Sources() int { return g.sources }
+
 // Edges is the number of directed edges.
 func (g *Graph[T]) Edges() int { return len(g.Neighbors) }
 
@@ -97,46 +126,41 @@ func (g *Graph[T]) Free() {
 
 // incoming lists for each vertex the edges that lead from it: of q those with
 // the neighbour q, at [offsets[q], offsets[q+1]) of edges. It is the reversed
-// edges, or is counted where the graph does not know them.
-func (g *Graph[T]) incoming() (edges []int32, offsets []int64) {
+// edges, or is counted once where the graph does not know them.
+func (g *Graph[T]) incoming() (edges []int32, offsets []int64, err error) {
 	if g.Reverse != nil {
-		return g.Reverse, g.Offsets
+		return g.Reverse, g.Offsets, nil
 	}
-	return inverted(g.Neighbors, g.Vertices())
-}
-
-// inverted lists for each value in [0, n) the places where it is.
-func inverted(values []int32, n int) (places []int32, offsets []int64) {
-	offsets, places = make([]int64, n+1), make([]int32, len(values))
-	for _, q := range values {
-		offsets[q+1]++
-	}
-	for q := range n {
-		offsets[q+1] += offsets[q]
-	}
-	next := slices.Clone(offsets)
-	for i, q := range values {
-		places[next[q]] = int32(i)
-		next[q]++
-	}
-	return places, offsets
+	return g.leading.of(g.Neighbors, g.sources, g.arena)
 }
 
 func (g *Graph[T]) checkTopology() error {
-	if len(g.Offsets) == 0 || g.Offsets[0] != 0 || g.Offsets[g.Vertices()] != int64(g.Edges()) {
-		return invalidArgument("offsets", "they must begin with 0 and end with the number of edges, %d", g.Edges())
+	if err := checkOffsets(g.Offsets, g.Edges()); err != nil {
+		return err
 	}
-	for p := range g.Vertices() {
-		if g.Offsets[p+1] < g.Offsets[p] {
-			return invalidArgument("offsets", "vertex %d: %d is followed by %d", p, g.Offsets[p], g.Offsets[p+1])
-		}
+	if g.sources < 0 {
+		return invalidArgument("sources", "%d", g.sources)
 	}
 	for e, q := range g.Neighbors {
-		if q < 0 || int(q) >= g.Vertices() {
-			return invalidArgument("neighbors", "edge %d: vertex %d is out of range [0, %d)", e, q, g.Vertices())
+		if q < 0 || int(q) >= g.sources {
+			return invalidArgument("neighbors", "edge %d: vertex %d is out of range [0, %d)", e, q, g.sources)
 		}
 	}
 	return g.checkReverse()
+}
+
+// checkOffsets refuses what does not divide a number of entries.
+func checkOffsets(offsets []int64, entries int) error {
+	last := len(offsets) - 1
+	if last < 0 || offsets[0] != 0 || offsets[last] != int64(entries) {
+		return invalidArgument("offsets", "they must begin with 0 and end with the number of entries, %d", entries)
+	}
+	for p := range last {
+		if offsets[p+1] < offsets[p] {
+			return invalidArgument("offsets", "vertex %d: %d is followed by %d", p, offsets[p], offsets[p+1])
+		}
+	}
+	return nil
 }
 
 func (g *Graph[T]) checkReverse() error {

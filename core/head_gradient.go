@@ -177,20 +177,53 @@ func sumColumns[T simd.Float](k simd.Kernels[T], to []T, rows simd.Rows[T], n in
 }
 
 // segment runs the head and its backward pass on all vertices: from the
-// features x to the loss and the gradient ofX. scale multiplies every label's
-// weight.
+// features x to the loss and the gradient ofX, both of the points. scale
+// multiplies every label's weight.
 func (c *gradientCall[T]) segment(h *headGradient[T], x, ofX simd.Rows[T], scale float64) error {
-	vertices := c.input.Graph.Vertices()
+	vertices, lift := c.input.Vertices(), c.input.Lift
 	rows := h.rows(vertices)
 	control := c.next()
 	for begin := 0; begin < vertices; begin += rows {
 		end := min(begin+rows, vertices)
 		part := control.Stage(float64(begin)/float64(vertices), float64(end)/float64(vertices))
-		if err := c.segmentRows(h, x.From(begin), ofX.From(begin), begin, end-begin, scale, part); err != nil {
+		var err error
+		if lift == nil {
+			err = c.segmentRows(h, x.From(begin), ofX.From(begin), begin, end-begin, scale, part)
+		} else {
+			err = c.segmentLifted(h, x, ofX, begin, end, scale, part)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// segmentLifted is segmentRows for the vertices [begin, end), whose features are
+// lifted from those of the samples.
+func (c *gradientCall[T]) segmentLifted(h *headGradient[T], x, ofX simd.Rows[T], begin, end int, scale float64, control *parallel.Control) error {
+	lift, a, width := c.input.Lift, &c.headArrays, h.first.K
+	back, err := lift.transposed()
+	if err != nil {
+		return err
+	}
+	err = c.pool.Range(control.Stage(0, 0.1), end-begin, headTile, func(_, from, to int) error {
+		lift.apply(a.lifted.From(from), x, width, begin+from, begin+to)
+		return nil
+	})
+	if err == nil {
+		err = c.segmentRows(h, a.lifted, a.ofLifted, begin, end-begin, scale, control.Stage(0.1, 0.9))
+	}
+	if err != nil {
+		return err
+	}
+	return c.pool.Range(control.Stage(0.9, 1), c.input.points(), headTile, func(_, from, to int) error {
+		if begin == 0 {
+			clearRows(ofX, from, to)
+		}
+		back.apply(ofX.From(from), a.ofLifted, width, from, to, begin, end)
+		return nil
+	})
 }
 
 func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], first, n int, scale float64, control *parallel.Control) error {
@@ -236,7 +269,7 @@ func (c *gradientCall[T]) segmentRows(h *headGradient[T], x, ofX simd.Rows[T], f
 
 // classify is segment for a class of the whole mesh.
 func (c *gradientCall[T]) classify(h *headGradient[T], x, ofX simd.Rows[T], scale float64) error {
-	vertices, width := c.input.Graph.Vertices(), h.second.K
+	vertices, width := c.input.points(), h.second.K
 	k := c.kernels
 	hide := func(worker, begin, end int) (simd.Rows[T], error) {
 		hidden := simd.Rows[T]{Data: c.workers[worker].hidden, Stride: width}
@@ -259,7 +292,7 @@ func (c *gradientCall[T]) classify(h *headGradient[T], x, ofX simd.Rows[T], scal
 		return err
 	}
 	ofMean := c.classifyMean(h, scale)
-	return c.grouped(c.next(), h.sums(), func(w *gradientScratch[T], begin, end int, sums []T) error {
+	return c.grouped(c.next(), vertices, h.sums(), func(w *gradientScratch[T], begin, end int, sums []T) error {
 		n := end - begin
 		hidden := simd.Rows[T]{Data: w.hidden, Stride: width}
 		if err := h.hideRows(k, hidden, x.From(begin), begin, n); err != nil {
@@ -289,7 +322,7 @@ func (h *headGradient[T]) sums() int { return len(h.ofFirst) + len(h.ofFirstBias
 // classifyMean treats the mean of the hidden features and returns the gradient
 // with respect to each vertex's.
 func (c *gradientCall[T]) classifyMean(h *headGradient[T], scale float64) []T {
-	k, width, vertices := c.kernels, h.second.K, c.input.Graph.Vertices()
+	k, width, vertices := c.kernels, h.second.K, c.input.points()
 	mean := simd.Rows[T]{Data: c.workers[0].hidden[:width], Stride: width}
 	meanRow(mean.Data, c.pooled, vertices)
 	w := &c.workers[0]

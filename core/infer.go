@@ -39,9 +39,9 @@ func (r *Runner[T]) final(m *Model[T], in *Input[T], control *parallel.Control, 
 	if m.spec.Task == TaskClassification {
 		return c.pooledHead(x, last)
 	}
-	return c.pool.Range(c.next(), in.Graph.Vertices(), m.head.block(numbers), func(worker, begin, end int) error {
+	return c.pool.Range(c.next(), in.Vertices(), m.head.block(numbers), func(worker, begin, end int) error {
 		w := &c.workers[worker]
-		hidden, err := m.head.hide(c.kernels, w, x.From(begin), begin, end-begin)
+		hidden, err := m.head.hide(c.kernels, w, in.rows(x, w.lifted, m.head.first.K, begin, end), begin, end-begin)
 		if err == nil {
 			last(w, hidden, begin, end)
 		}
@@ -53,7 +53,7 @@ func (r *Runner[T]) final(m *Model[T], in *Input[T], control *parallel.Control, 
 func (c *call[T]) pooledHead(x simd.Rows[T], last func(w *scratch[T], hidden simd.Rows[T], begin, end int)) error {
 	head := &c.model.head
 	width := simd.Padded(head.hidden)
-	vertices := c.input.Graph.Vertices()
+	vertices := c.input.points()
 	err := c.pool.Range(c.next(), vertices, poolRows, func(worker, begin, end int) error {
 		w := &c.workers[worker]
 		sum := c.pooled[begin/poolRows*width:][:width]
@@ -101,7 +101,7 @@ func meanRow[T simd.Float](row []T, pooled []float64, vertices int) {
 // for classification.
 func (r *Runner[T]) Logits(m *Model[T], in *Input[T], control *parallel.Control, out []T) error {
 	h := &m.head
-	if want := m.Rows(in.Graph.Vertices()) * h.classes; len(out) != want {
+	if want := m.Rows(in.Vertices()) * h.classes; len(out) != want {
 		return invalidArgument("logits", "room for %d numbers, not %d", len(out), want)
 	}
 	return r.final(m, in, control, h.classes, func(w *scratch[T], hidden simd.Rows[T], begin, end int) {
@@ -121,7 +121,7 @@ func (r *Runner[T]) Logits(m *Model[T], in *Input[T], control *parallel.Control,
 // vertex, or of the mesh: labels has Rows entries. No log-probabilities are
 // stored.
 func (r *Runner[T]) Predict(m *Model[T], in *Input[T], control *parallel.Control, labels []int32) error {
-	if want := m.Rows(in.Graph.Vertices()); len(labels) != want {
+	if want := m.Rows(in.Vertices()); len(labels) != want {
 		return invalidArgument("labels", "room for %d, not %d", len(labels), want)
 	}
 	h := &m.head
@@ -137,7 +137,7 @@ func (r *Runner[T]) TopK(m *Model[T], in *Input[T], control *parallel.Control, k
 	if k < 1 || k > h.classes {
 		return invalidArgument("k", "%d is out of range [1, %d]", k, h.classes)
 	}
-	if want := m.Rows(in.Graph.Vertices()) * k; len(labels) != want || len(probabilities) != want {
+	if want := m.Rows(in.Vertices()) * k; len(labels) != want || len(probabilities) != want {
 		return invalidArgument("labels", "room for %d and %d probabilities, not %d", len(labels), len(probabilities), want)
 	}
 	return r.final(m, in, control, k, func(_ *scratch[T], hidden simd.Rows[T], begin, end int) {
@@ -150,17 +150,18 @@ func (r *Runner[T]) TopK(m *Model[T], in *Input[T], control *parallel.Control, k
 }
 
 // Attention reads out the attention coefficients of a layer of Model.Layers:
-// alpha is [edges, heads], α_pq = N_p·softmax (§6), in the order of the graph's
-// edges.
+// alpha is [edges, heads], α_pq = N_p·softmax (§6), in the order of the edges of
+// the layer's graph.
 func (r *Runner[T]) Attention(m *Model[T], in *Input[T], control *parallel.Control, layer int, alpha []T) error {
-	if layer < 0 || layer >= len(m.layers) {
-		return invalidArgument("layer", "%d is out of range [0, %d)", layer, len(m.layers))
+	graph, err := m.LayerGraph(in, layer)
+	if err != nil {
+		return err
 	}
 	heads := m.Layers()[layer].Heads
 	if heads == 0 {
 		return invalidArgument("layer", "%s has no attention", m.Layers()[layer].Name)
 	}
-	if want := in.Graph.Edges() * heads; len(alpha) != want {
+	if want := graph.Edges() * heads; len(alpha) != want {
 		return invalidArgument("attention", "room for %d numbers, not %d", len(alpha), want)
 	}
 	c, err := r.begin(m, in, control, stagesOf(layer))
@@ -173,15 +174,16 @@ func (r *Runner[T]) Attention(m *Model[T], in *Input[T], control *parallel.Contr
 }
 
 // Features reads out the features behind a layer of Model.Layers, after its
-// residual and non-linearity: out is [vertices, channels, components] of the
-// layer's type.
+// residual and non-linearity: out is [vertices of its graph, channels,
+// components] of the layer's type.
 func (r *Runner[T]) Features(m *Model[T], in *Input[T], control *parallel.Control, layer int, out []T) error {
-	if layer < 0 || layer >= len(m.layers) {
-		return invalidArgument("layer", "%d is out of range [0, %d)", layer, len(m.layers))
+	graph, err := m.LayerGraph(in, layer)
+	if err != nil {
+		return err
 	}
 	of := m.layers[layer].out
 	components := of.Components()
-	if want := in.Graph.Vertices() * of.Channels * components; len(out) != want {
+	if want := graph.Vertices() * of.Channels * components; len(out) != want {
 		return invalidArgument("features", "room for %d numbers, not %d", len(out), want)
 	}
 	c, err := r.begin(m, in, control, stagesOf(layer))
@@ -193,7 +195,7 @@ func (r *Runner[T]) Features(m *Model[T], in *Input[T], control *parallel.Contro
 	if err != nil {
 		return err
 	}
-	for p := range in.Graph.Vertices() {
+	for p := range graph.Vertices() {
 		row, to := x.Row(p, of.size()), out[p*of.Channels*components:]
 		for i := range of.Channels * components {
 			to[i] = row[i%components*of.padded()+i/components]

@@ -75,14 +75,9 @@ func newResidualGradient[T simd.Float](r *residual[T], l *ledger) *residualGradi
 	return g
 }
 
-// backward begins the gradient to with respect to the block's input x, unless
-// to is empty, with what the gradient with respect to its output says.
+// backward adds to the gradient to with respect to the block's input x, unless to
+// is empty, what the gradient with respect to its output says.
 func (g *residualGradient[T]) backward(k simd.Kernels[T], gradient, x, to simd.Rows[T], n int, sums []T) {
-	if to.Data != nil {
-		for i := range n {
-			clear(to.Row(i, g.in.size()))
-		}
-	}
 	components := min(g.in.Components(), g.out.Components())
 	if g.channel == nil {
 		if to.Data != nil {

@@ -16,7 +16,7 @@ import (
 func NewMeshGraph[T simd.Float](v *geometry.View, control *parallel.Control) (*Graph[T], error) {
 	g := &Graph[T]{
 		Offsets: v.Offsets(), Neighbors: v.Neighbors(), Reverse: v.ReverseEdges(),
-		arena: v.Resources().NewArena("edge geometry"),
+		sources: v.VertexCount(), arena: v.Resources().NewArena("edge geometry"),
 	}
 	for _, array := range g.geometry() {
 		values, err := memory.Make[T](g.arena, int64(v.EdgeCount()))
@@ -74,6 +74,9 @@ const largestFeature = 1e12
 // RelTan (§4), GET (app. G) or coordinates. A feature too large for float32 is
 // a geometry.InvalidMeshError naming the vertex.
 func NewMeshInput[T simd.Float](v *geometry.View, graph *Graph[T], spec Spec, control *parallel.Control) (*MeshInput[T], error) {
+	if spec.Surface != nil {
+		return nil, invalidArgument("mesh", "the network runs on samples of a surface, not on vertices")
+	}
 	in := &MeshInput[T]{Input: Input[T]{Graph: graph}, arena: v.Resources().NewArena("input features")}
 	err := in.setFeatures(v, spec, control)
 	if err == nil && spec.Kind == KindSpiral {

@@ -22,12 +22,17 @@ type Model[T simd.Float] struct {
 	parameters []Parameter[T] // in the order of Spec.parameters
 	layers     []layer[T]
 	head       denseHead[T]
+	// buffer and buffers are where the features lie that the layers take and
+	// give: see placeValues.
+	buffer  []int
+	buffers int
 }
 
 // layer is one step in front of the dense layers; one of convolution and
 // spiral is set.
 type layer[T simd.Float] struct {
 	name        string
+	from, to    int // levels of the points: see layerSpec
 	in, out     Type
 	convolution *convolution[T]
 	spiral      *spiralLayer[T]
@@ -35,6 +40,25 @@ type layer[T simd.Float] struct {
 	residual    *residual[T]
 
 	residualName string // of the residual's tensor
+	residualFrom int    // the value that is added: see placeValues
+}
+
+// own is the value that holds the features of the points themselves that layer
+// i computes: what it takes, for the points of a coarser level are the first of
+// the finer one, but on the way up the features that are added.
+func (l *layer[T]) own(i int) int {
+	if l.from > l.to {
+		return l.residualFrom
+	}
+	return i
+}
+
+// typeOf is the type of a value: of the input, or of the result of layer v-1.
+func (m *Model[T]) typeOf(v int) Type {
+	if v == 0 {
+		return m.spec.InputType()
+	}
+	return m.layers[v-1].out
 }
 
 // NewModel returns a network with random parameters, which depend on the
@@ -153,6 +177,7 @@ func prepare[T simd.Float](spec Spec, parameters []Parameter[T]) *Model[T] {
 	m := &Model[T]{spec: spec, parameters: parameters}
 	m.prepareLayers()
 	m.head = newDenseHead(spec, m.parameter)
+	m.buffer, m.buffers = placeValues(spec.layers())
 	return m
 }
 
@@ -167,7 +192,7 @@ func (m *Model[T]) prepareLayers() {
 	m.layers = nil
 	for _, l := range m.spec.layers() {
 		p := m.layerParameters(l.name)
-		step := layer[T]{name: l.name, in: l.in, out: l.out}
+		step := layer[T]{name: l.name, from: l.from, to: l.to, in: l.in, out: l.out}
 		if l.convolution != nil {
 			step.convolution = newConvolution[T](*l.convolution, p)
 			step.activation = newActivation[T](l.nonlinearity, l.out, m.spec.Samples, p)
@@ -176,6 +201,7 @@ func (m *Model[T]) prepareLayers() {
 		}
 		if r := l.residual; r != nil {
 			step.residual, step.residualName = newResidual[T](r.in, r.out, m.layerParameters(r.name)[""]), r.name
+			step.residualFrom = r.from
 		}
 		m.layers = append(m.layers, step)
 	}

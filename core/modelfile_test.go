@@ -29,6 +29,7 @@ func TestSavedModelsLoadTheSame(t *testing.T) {
 		func(s *Spec) { s.HeadForm, s.Heads, s.BandLimit = HeadProjected, 2, nil },
 		func(s *Spec) { *s, _ = NewSpec(PresetAuthors, KindGEM) },
 		func(s *Spec) { *s, _ = NewSpec(PresetPaper, KindSpiral) },
+		func(s *Spec) { *s, _ = NewSpec(PresetSurface, KindGEM) },
 	} {
 		m := testModel[float32](t, change)
 		if err := m.Save(path); err != nil {
@@ -187,6 +188,32 @@ func TestBadFilesAreRefusedByName(t *testing.T) {
 	}
 }
 
+func TestBadFilesOfSurfacesAreRefusedByName(t *testing.T) {
+	content := surfaceModel[float32](t, KindGEM, 2, nil).Encode()
+	for edit, message := range map[[2]string]string{
+		{`\"points\":[1024,512]`, `\"points\":[512,512]`}:          "surface.points: level 1",
+		{`\"points\":[1024,512]`, `\"points\":[1024,512,8]`}:       "surface.blocks: 3 numbers",
+		{`\"points\":[1024,512]`, `\"points\":null`}:               "description: surface: points",
+		{`\"scales\":[24]`, `\"scales\":[24,48]`}:                  "levels.0.down.0.conv1.value: its shape",
+		{`\"blocks\":[1,2,1]`, `\"blocks\":[1,2,2]`}:               "levels.0.up.0.conv2.value: its shape",
+		{`\"blocks\":[1,2,1]`, `\"blocks\":[1,3,1]`}:               "levels.1.down.2.conv1.value: the tensor is missing",
+		{`\"blocks\":[1,2,1]`, `\"blocks\":[1,1,1]`}:               "levels.1.down.1.conv1.value: the network has no such tensor",
+		{`\"neighbors\":24`, `\"neighbors\":99999999999999999999`}: "description: surface: neighbors",
+		{`\"neighbors\":24`, `\"near\":24`}:                        `description: surface: unknown field "near"`,
+	} {
+		header, data := split(t, content)
+		text := strings.Replace(string(header[metadataKey]), edit[0], edit[1], 1)
+		if text == string(header[metadataKey]) {
+			t.Fatalf("no %s in %s", edit[0], text)
+		}
+		header[metadataKey] = json.RawMessage(text)
+		_, err := Decode[float32](joinMembers(t, header, data), nil)
+		if !errors.Is(err, ErrInvalidModel) || !strings.HasPrefix(err.Error(), message) {
+			t.Errorf("%s: %v, not %q", edit[1], err, message)
+		}
+	}
+}
+
 func TestTensorsThatOverlapLackOrAreTooMany(t *testing.T) {
 	content := smallModel(t).Encode()
 	expect := func(name string, edit func(header map[string]json.RawMessage, data []byte) []byte, messages ...string) {
@@ -226,6 +253,7 @@ func FuzzDecode(f *testing.F) {
 	content := smallModel(f).Encode()
 	f.Add(content)
 	f.Add(content[:len(content)/2])
+	f.Add(surfaceModel[float32](f, KindGEM, 2, nil).Encode())
 	f.Add(join(`{"__metadata__":{"format":"eman"}}`, nil))
 	f.Add(join(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, make([]byte, 8)))
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -177,7 +177,10 @@ func naiveRings(s convolutionSpec, length, longest, meanOfRing float64) []float6
 		return []float64{1}
 	}
 	x := length / longest
-	if s.radial == RadialLocal {
+	switch {
+	case s.radial == RadialLocal && meanOfRing == 0:
+		x = 0
+	case s.radial == RadialLocal:
 		x = min(1, length/(2*meanOfRing))
 	}
 	weights := make([]float64, s.rings)
@@ -231,8 +234,9 @@ func (l *naive) headMap(tensor string, h int, f feature) feature {
 	return g
 }
 
-// vertex is the layer's result at p, and α for its edges and heads.
-func (l *naive) vertex(p int, offsets []int64, neighbors []int32, features []feature) (result feature, alpha [][]float64) {
+// vertex is the layer's result at p, whose own features are own, and α for its
+// edges and heads.
+func (l *naive) vertex(p int, own feature, offsets []int64, neighbors []int32, features []feature) (result feature, alpha [][]float64) {
 	var values []feature
 	var logits [][]float64 // [term][head]
 	add := func(query, key, value feature) {
@@ -257,16 +261,16 @@ func (l *naive) vertex(p int, offsets []int64, neighbors []int32, features []fea
 			add(nil, nil, l.message("value", int(e), rings, f))
 			continue
 		}
-		add(l.query(rings, features[p]), l.message("key", int(e), rings, f), l.message("value", int(e), rings, f))
+		add(l.query(rings, own), l.message("key", int(e), rings, f), l.message("value", int(e), rings, f))
 	}
 	if l.selfTerm && l.attention {
 		atZero := append([]float64{1}, make([]float64, l.rings-1)...)
-		add(l.query(atZero, features[p]), l.own("self_key", features[p]), l.own("self_value", features[p]))
+		add(l.query(atZero, own), l.own("self_key", own), l.own("self_value", own))
 	}
 	alpha = l.coefficients(logits)
 	result = l.combine(values, alpha)
 	if l.selfTerm && !l.attention {
-		result.add(l.own("self", features[p]), 1)
+		result.add(l.own("self", own), 1)
 	}
 	if len(values) == 0 && !l.selfTerm {
 		return result, alpha
@@ -344,6 +348,11 @@ type randomMesh struct {
 }
 
 func newRandomMesh(random *rand.Rand, vertices int) *randomMesh {
+	return newRandomGraph(random, vertices, vertices)
+}
+
+// newRandomGraph is one whose neighbours are other points.
+func newRandomGraph(random *rand.Rand, vertices, sources int) *randomMesh {
 	m := &randomMesh{offsets: []int64{0}}
 	for p := range vertices {
 		degree := random.IntN(8)
@@ -360,7 +369,7 @@ func newRandomMesh(random *rand.Rand, vertices int) *randomMesh {
 			if random.IntN(30) == 0 {
 				length = 0
 			}
-			m.neighbors = append(m.neighbors, int32(random.IntN(vertices)))
+			m.neighbors = append(m.neighbors, int32(random.IntN(sources)))
 			m.geometry.CosTheta = append(m.geometry.CosTheta, cosTheta)
 			m.geometry.SinTheta = append(m.geometry.SinTheta, sinTheta)
 			m.geometry.CosTransport = append(m.geometry.CosTransport, cosG)
@@ -450,20 +459,19 @@ func TestAggregateFirstEqualsTheKernelMatricesOfThePaper(t *testing.T) {
 // naiveLayer applies a layer to a mesh; features as [vertices, channels,
 // components], α as [edges, heads].
 func naiveLayer(s convolutionSpec, p layerParameters, mesh *randomMesh, x []float64) (y, alpha []float64) {
+	return naiveLayerBetween(s, p, mesh, x, x)
+}
+
+// naiveLayerBetween is naiveLayer from the points with the features x to those
+// whose own are own.
+func naiveLayerBetween(s convolutionSpec, p layerParameters, mesh *randomMesh, x, own []float64) (y, alpha []float64) {
 	l := &naive{convolutionSpec: s, p: p, geometry: mesh.geometry}
 	for _, length := range mesh.geometry.Length {
 		l.longest = max(l.longest, length)
 	}
-	vertices := len(mesh.offsets) - 1
-	features := make([]feature, vertices)
-	for i := range features {
-		features[i] = newFeature(s.in)
-		for c := range features[i] {
-			copy(features[i][c], x[(i*s.in.Channels+c)*s.in.Components():])
-		}
-	}
-	for i := range features {
-		f, a := l.vertex(i, mesh.offsets, mesh.neighbors, features)
+	sources, targets := toFeatures(x, s.in), toFeatures(own, s.in)
+	for i := range len(mesh.offsets) - 1 {
+		f, a := l.vertex(i, targets[i], mesh.offsets, mesh.neighbors, sources)
 		for _, channel := range f {
 			y = append(y, channel...)
 		}
@@ -472,4 +480,16 @@ func naiveLayer(s convolutionSpec, p layerParameters, mesh *randomMesh, x []floa
 		}
 	}
 	return y, alpha
+}
+
+// toFeatures takes [points, channels, components] apart.
+func toFeatures(x []float64, of Type) (features []feature) {
+	for len(x) > 0 {
+		f := newFeature(of)
+		for c := range f {
+			x = x[copy(f[c], x):]
+		}
+		features = append(features, f)
+	}
+	return features
 }

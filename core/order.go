@@ -47,7 +47,7 @@ func (g *Graph[T]) setLocal(r geometry.Resources, control *parallel.Control) err
 
 // reordered is the graph in the order of a breadth-first search.
 func (g *Graph[T]) reordered(r geometry.Resources, control *parallel.Control) (*Graph[T], error) {
-	local := &Graph[T]{mesh: g, arena: r.NewArena("edge geometry")}
+	local := &Graph[T]{mesh: g, sources: g.sources, arena: r.NewArena("edge geometry")}
 	search := r.NewArena("order of the vertices")
 	defer search.Free()
 	position, err := memory.Make[int32](search, int64(g.Vertices()))

@@ -12,12 +12,17 @@ import (
 	"libeman/simd"
 )
 
-// Input is a mesh as a network takes it.
+// Input is a mesh, or samples of a surface, as a network takes it.
 type Input[T simd.Float] struct {
-	Graph *Graph[T]
+	Graph *Graph[T] // of the vertices; nil for samples
+	// Levels are those of the samples of a surface, the finest first.
+	Levels []Level[T]
+	// Lift leads from the samples of the finest level to the vertices that are
+	// to be labelled; without one, the samples are.
+	Lift *Lift[T]
 	// Features are [vertices, channels, components] of the model's
-	// Spec.InputType: for RelTan see RelTanFeatures; for GET ⟨p, n⟩, ⟨p, e1⟩,
-	// ⟨p, e2⟩; for XYZ the coordinates.
+	// Spec.InputType, or [points of the finest level, …]: for RelTan see
+	// RelTanFeatures; for GET ⟨p, n⟩, ⟨p, e1⟩, ⟨p, e2⟩; for XYZ the coordinates.
 	Features []float64
 	// Spirals are what a SpiralNet++ needs; others ignore them.
 	Spirals *Spirals
@@ -54,14 +59,24 @@ func (r *Runner[T]) Trim() {
 // edges' geometry, the input features, and one label for each vertex. It
 // assumes that no block of vertices has more than four times the average number
 // of edges, and leaves out the copy of a scattered mesh, which is made only where
-// there is room.
+// there is room. A network on a surface has the graphs of its samples and the
+// lift in place of the mesh's edges, and of the size of the mesh only what the
+// vertices take: how samples are found is not counted.
 func (r *Runner[T]) Estimate(m *Model[T], vertices, edges int64) int64 {
+	const label = 4
+	if s := m.spec.Surface; s != nil {
+		return r.estimate(m, int64(s.Points[0]), s.blockEdges()) + s.bytes(vertices, r.elementBytes()) + label*vertices
+	}
 	blocks := max(1, (vertices+blockVertices-1)/blockVertices)
 	blockEdges := min(edges, 4*(edges/blocks+1))
-	bytes := m.workspaceSizes(vertices, blockEdges, r.pool.Threads()).bytes(r.elementBytes())
+	return r.estimate(m, vertices, blockEdges) + graphArrays*edges*r.elementBytes() + label*vertices
+}
+
+// estimate is what a call takes for so many points, and their input features.
+func (r *Runner[T]) estimate(m *Model[T], points, blockEdges int64) int64 {
 	of := m.spec.InputType()
-	features, label := 8*int64(of.Channels*of.Components()), int64(4)
-	return bytes + graphArrays*edges*r.elementBytes() + vertices*(features+label)
+	features := 8 * int64(of.Channels*of.Components())
+	return m.workspaceSizes(points, blockEdges, r.pool.Threads()).bytes(r.elementBytes()) + points*features
 }
 
 func (r *Runner[T]) elementBytes() int64 {
@@ -126,7 +141,7 @@ type call[T simd.Float] struct {
 	*workspace[T]
 	model *Model[T]
 	input *Input[T]
-	graph *Graph[T] // that the layers run on
+	graph *Graph[T] // that the layers run on; of the finest level
 	progress
 }
 
@@ -152,22 +167,39 @@ func (r *Runner[T]) begin(m *Model[T], in *Input[T], control *parallel.Control, 
 	if err := control.Stopped(); err != nil {
 		return nil, err
 	}
-	graph := in.Graph
+	graph := in.graph(0, 0)
 	if m.spec.Kind != KindSpiral { // spirals number the vertices of the mesh
 		graph = graph.forLayers()
 	}
-	w, err := r.acquire(m.workspaceSizes(int64(graph.Vertices()), graph.largestBlock, r.pool.Threads()))
+	c := &call[T]{Runner: r, model: m, input: in, graph: graph, progress: progress{control: control, stages: stages}}
+	blockEdges := int64(0)
+	for i := range m.layers {
+		blockEdges = max(blockEdges, c.graphOf(&m.layers[i]).largestBlock)
+	}
+	var err error
+	c.workspace, err = r.acquire(m.workspaceSizes(int64(graph.Vertices()), blockEdges, r.pool.Threads()))
 	if err != nil {
 		return nil, err
 	}
-	return &call[T]{Runner: r, workspace: w, model: m, input: in, graph: graph, progress: progress{control: control, stages: stages}}, nil
+	return c, nil
+}
+
+// graphOf is the graph that a layer runs on.
+func (c *call[T]) graphOf(l *layer[T]) *Graph[T] {
+	if c.input.Levels == nil {
+		return c.graph
+	}
+	return c.input.graph(l.from, l.to)
 }
 
 func (c *call[T]) end() { c.release(c.workspace) }
 
 func (m *Model[T]) checkInput(in *Input[T]) error {
+	if err := m.checkGraphs(in); err != nil {
+		return err
+	}
 	of := m.spec.InputType()
-	vertices := in.Graph.Vertices()
+	vertices := in.points()
 	if want := vertices * of.Channels * of.Components(); len(in.Features) != want {
 		return invalidArgument("features", "%d numbers, not %d = %d vertices × %d channels × %d components",
 			len(in.Features), want, vertices, of.Channels, of.Components())
@@ -202,35 +234,29 @@ func RelTanFeatures(tangent []float64) []float64 {
 // layers runs the first n layers and returns the features of the last, in the
 // order of the mesh. alpha, where not nil, gets its attention coefficients.
 func (c *call[T]) layers(n int, alpha []T) (simd.Rows[T], error) {
-	current, blockInput := 0, 0
-	x := simd.Rows[T]{Data: c.features[0], Stride: c.model.spec.InputType().size()}
+	x := c.value(0)
 	if err := packInput(c.pool, c.next(), c.model.spec.InputType(), c.graph, c.input.Features, x); err != nil {
 		return x, err
 	}
-	input := x // of the current residual block
 	for i := range n {
-		l := &c.model.layers[i]
-		free := 0
-		for free == current || free == blockInput {
-			free++
-		}
-		y := simd.Rows[T]{Data: c.features[free], Stride: l.out.size()}
 		var readOut []T
 		if i == n-1 {
 			readOut = alpha
 		}
-		if err := c.layer(l, x, y, input, readOut); err != nil {
-			return y, err
-		}
-		current, x = free, y
-		if l.residual != nil {
-			blockInput, input = free, y
+		if err := c.layer(i, readOut); err != nil {
+			return x, err
 		}
 	}
+	x = c.value(n)
 	if c.graph.order == nil {
 		return x, nil
 	}
-	return c.restore(x, c.features[(current+1)%len(c.features)])
+	return c.restore(x, c.features[(c.model.buffer[n]+1)%c.model.buffers])
+}
+
+// value is the features that are numbered as in placeValues.
+func (c *call[T]) value(v int) simd.Rows[T] {
+	return simd.Rows[T]{Data: c.features[c.model.buffer[v]], Stride: c.model.typeOf(v).size()}
 }
 
 // restore brings rows into the order of the mesh.
@@ -261,17 +287,19 @@ func packInput[T simd.Float](pool *parallel.Pool, control *parallel.Control, of 
 	})
 }
 
-// layer runs one layer on all vertices.
-func (c *call[T]) layer(l *layer[T], x, y, input simd.Rows[T], alpha []T) error {
-	return c.pool.Range(c.next(), c.input.Graph.Vertices(), blockVertices, func(worker, begin, end int) error {
+// layer runs layer i on all of its points.
+func (c *call[T]) layer(i int, alpha []T) error {
+	l := &c.model.layers[i]
+	graph, x, y := c.graphOf(l), c.value(i), c.value(i+1)
+	return c.pool.Range(c.next(), graph.Vertices(), blockVertices, func(worker, begin, end int) error {
 		w := &c.workers[worker]
 		if l.spiral != nil {
 			l.spiral.forward(c.kernels, w, c.input.Spirals, x, y, begin, end)
 			return nil
 		}
-		l.convolution.forward(c.kernels, w, c.graph, x, y, begin, end, alpha)
+		l.convolution.forward(c.kernels, w, graph, x, c.value(l.own(i)), y, begin, end, alpha)
 		if l.residual != nil {
-			l.residual.add(c.kernels, input.From(begin), y.From(begin), end-begin)
+			l.residual.add(c.kernels, c.value(l.residualFrom).From(begin), y.From(begin), end-begin)
 		}
 		l.activation.apply(c.kernels, y.From(begin), end-begin)
 		return nil

@@ -47,7 +47,7 @@ func testInput[T simd.Float](t testing.TB, vertices int) *Input[T] {
 
 // everything is all that can be computed of a model on a mesh, as bits.
 func everything(r *Runner[float32], m *Model[float32], in *Input[float32]) (bits []uint32, err error) {
-	rows := m.Rows(in.Graph.Vertices())
+	rows := m.Rows(in.Vertices())
 	labels, best := make([]int32, rows), make([]int32, rows*3)
 	probabilities, logits := make([]float32, rows*3), make([]float32, rows*m.Spec().Classes)
 	var alpha []float32
@@ -371,6 +371,12 @@ func TestGraphsAreChecked(t *testing.T) {
 		_, err := NewGraph[float32](memory.NewBudget(0, nil), c.offsets, c.neighbors, c.reverse, c.geometry)
 		if !errors.Is(err, ErrInvalidArgument) || err.Error()[:len(c.message)] != c.message {
 			t.Errorf("case %d: %v, not %q", i, err, c.message)
+		}
+	}
+	for message, sources := range map[string]int{"neighbors: edge 1: vertex 4": 4, "sources: -1": -1} {
+		_, err := NewSurfaceGraph[float32](memory.NewBudget(0, nil), sources, []int64{0, 2}, []int32{1, 4}, unit)
+		if !errors.Is(err, ErrInvalidArgument) || err.Error()[:len(message)] != message {
+			t.Errorf("%d sources: %v, not %q", sources, err, message)
 		}
 	}
 	budget := memory.NewBudget(0, nil)

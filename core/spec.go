@@ -33,7 +33,14 @@ const (
 	FeaturesRelTan FeatureKind = "reltan" // each power one channel rho_0 ⊕ rho_1, rho_0 zero (§4)
 	FeaturesGET    FeatureKind = "get"    // one channel rho_0 ⊕ rho_1 (app. G)
 	FeaturesXYZ    FeatureKind = "xyz"    // three channels rho_0
+	// Of the samples of a surface: see SurfaceSpec.
+	FeaturesMoments       FeatureKind = "moments"        // second moments of the neighbourhoods
+	FeaturesMomentsRelTan FeatureKind = "moments_reltan" // and behind them RelTan
 )
+
+func (f FeatureKind) moments() bool { return f == FeaturesMoments || f == FeaturesMomentsRelTan }
+
+func (f FeatureKind) relTan() bool { return f == FeaturesRelTan || f == FeaturesMomentsRelTan }
 
 // HeadForm says how attention heads divide the channels.
 type HeadForm string
@@ -68,7 +75,7 @@ const (
 )
 
 // Spec describes a network. Its JSON form has exactly these fields; those that
-// say nothing for a kind must have the value that Presets gives them.
+// say nothing for a kind must have the value that its presets give them.
 type Spec struct {
 	Kind    Kind     `json:"kind"`
 	Task    Task     `json:"task"`
@@ -113,6 +120,10 @@ type Spec struct {
 	SpiralStart  SpiralStart `json:"spiral_start"`
 
 	Initialisation Initialisation `json:"initialisation"`
+
+	// Surface is what a network on the samples of a surface has; nil for one on
+	// the vertices of a mesh. Its Blocks take the place of those above.
+	Surface *SurfaceSpec `json:"surface,omitempty"`
 }
 
 // Preset names a set of choices.
@@ -122,17 +133,24 @@ const (
 	PresetDefault Preset = "default" // what we recommend: exactly equivariant
 	PresetPaper   Preset = "paper"   // the paper's text
 	PresetAuthors Preset = "authors" // the published code's
+	PresetSurface Preset = "surface" // of samples of a surface, whatever its triangulation
 )
 
-// NewSpec returns a preset's choices for a kind of network (empty: EMAN) that
-// segments into one class.
+// relTanPowers are the paper's (app. F).
+func relTanPowers() []float64 { return []float64{0.5, 0.7} }
+
+// NewSpec returns a preset's choices for a kind of network (empty: EMAN, on a
+// surface GEM) that segments into one class.
 func NewSpec(preset Preset, kind Kind) (Spec, error) {
 	if kind == "" {
 		kind = KindEMAN
+		if preset == PresetSurface {
+			kind = KindGEM
+		}
 	}
 	s := Spec{
 		Kind: kind, Task: TaskSegmentation, Classes: 1,
-		Features: FeaturesRelTan, Powers: []float64{0.5, 0.7}, DegreePower: 1.5, RelativeConstant: 1,
+		Features: FeaturesRelTan, Powers: relTanPowers(), DegreePower: 1.5, RelativeConstant: 1,
 		Width: 16, Blocks: 3, MaxOrder: 2, Rings: 1, Radial: RadialGlobal,
 		Aggregation: AggregationSum, Heads: 1, HeadForm: HeadGroups,
 		Bias: BiasAngular, Nonlinearity: NonlinearityNone, Samples: 7,
@@ -148,8 +166,16 @@ func NewSpec(preset Preset, kind Kind) (Spec, error) {
 	case PresetDefault:
 		s.BandLimit, s.Rings, s.Radial, s.Aggregation = new(int), 2, RadialLocal, AggregationMean
 		s.Nonlinearity, s.SpiralStart = NonlinearityPoly, SpiralStartDistance
+	case PresetSurface:
+		if kind == KindSpiral {
+			return Spec{}, invalidModel("preset", "a spiral network runs on vertices")
+		}
+		s.BandLimit, s.Rings, s.Radial, s.Aggregation = new(int), 2, RadialLocal, AggregationMean
+		s.Nonlinearity, s.Hidden, s.Dropout = NonlinearityPoly, 64, 0.3
+		s.Surface, s.Blocks = defaultSurface(), 0
+		s.setFeatures(FeaturesMoments)
 	default:
-		return Spec{}, invalidModel("preset", "%q is not one of default, paper, authors", preset)
+		return Spec{}, invalidModel("preset", "%q is not one of default, paper, authors, surface", preset)
 	}
 	s.setMaxOrder(s.MaxOrder)
 	if kind == KindSpiral {
@@ -169,6 +195,17 @@ func (s *Spec) setMaxOrder(order int) {
 	s.Samples = max(7, 2*order+1)
 }
 
+// setFeatures sets the input features and what goes with them.
+func (s *Spec) setFeatures(features FeatureKind) {
+	s.Features, s.Powers = features, nil
+	if features.relTan() {
+		s.Powers = relTanPowers()
+	}
+	if s.Surface != nil && !features.moments() {
+		s.Surface.Scales = nil
+	}
+}
+
 // becomeSpiral sets what a SpiralNet++ does not have to its neutral value.
 func (s *Spec) becomeSpiral() {
 	s.Features, s.Powers = FeaturesXYZ, nil
@@ -186,7 +223,7 @@ func ParseSpec(text []byte) (Spec, error) {
 		Kind     Kind        `json:"kind"`
 		Features FeatureKind `json:"features"`
 		MaxOrder *int        `json:"max_order"`
-	}{Preset: PresetDefault, Features: FeaturesRelTan}
+	}{Preset: PresetDefault}
 	if err := json.Unmarshal(text, &head); err != nil {
 		return Spec{}, invalidModel("description", "%v", jsonError(err))
 	}
@@ -194,8 +231,8 @@ func ParseSpec(text []byte) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	if head.Features != FeaturesRelTan {
-		base.Powers = nil
+	if head.Features != "" {
+		base.setFeatures(head.Features)
 	}
 	if head.MaxOrder != nil && head.Kind != KindSpiral {
 		base.setMaxOrder(*head.MaxOrder)
@@ -269,6 +306,7 @@ func (s Spec) clone() Spec {
 		limit := *s.BandLimit
 		s.BandLimit = &limit
 	}
+	s.Surface = s.Surface.clone()
 	return s
 }
 
@@ -283,6 +321,8 @@ func (s Spec) band() int {
 // InputType is the feature type that the network takes.
 func (s Spec) InputType() Type {
 	switch s.Features {
+	case FeaturesMoments, FeaturesMomentsRelTan:
+		return Type{momentChannels*len(s.Surface.Scales) + len(s.Powers), 2}
 	case FeaturesRelTan:
 		return Type{len(s.Powers), 1}
 	case FeaturesGET:

@@ -49,26 +49,53 @@ func TestDescriptionsAreCheckedByField(t *testing.T) {
 		`{"bias": "x"}`:                          "bias: ",
 		`{"nonlinearity": "relu"}`:               "nonlinearity: ",
 		`{"nonlinearity": "regular", "samples": 4}`: "samples: 4 are too few",
-		`{"samples": 0}`:                                                    "samples: ",
-		`{"hidden": 0}`:                                                     "hidden: ",
-		`{"dropout": 1}`:                                                    "dropout: ",
-		`{"labels": ["a"], "classes": 2}`:                                   "labels: 1 names for 2",
-		`{"kind": "gem", "heads": 2}`:                                       "heads: only an eman",
-		`{"kind": "gem", "head_form": "projected"}`:                         "head_form: only an eman",
-		`{"kind": "gem", "query_radial": true}`:                             "query_radial: only an eman",
-		`{"kind": "spiral", "features": "get"}`:                             "features: ",
-		`{"kind": "spiral", "rings": 2}`:                                    "rings: ",
-		`{"kind": "spiral", "max_order": 1}`:                                "max_order: ",
-		`{"kind": "spiral", "bias": "angular"}`:                             "bias: ",
-		`{"kind": "spiral", "nonlinearity": "poly"}`:                        "nonlinearity: ",
-		`{"kind": "spiral", "self_term": true}`:                             "self_term: ",
-		`{"kind": "spiral", "blocks": 7}`:                                   "blocks: ",
-		`{"kind": "spiral", "spiral_length": 0}`:                            "spiral_length: ",
-		`{"kind": "spiral", "spiral_start": "up"}`:                          "spiral_start: ",
-		`{"initialisation": "zero"}`:                                        "initialisation: ",
-		`{"width": 1024, "heads": 1024, "max_order": 0, "features": "xyz"}`: "heads: the network's matrices",
-		`{"classes": 16777216, "hidden": 65536}`:                            "dense2.weight: the network has more than",
-		`{"width": 1024, "max_order": 4, "band_limit": 0}`:                  "blocks.0.conv2.value: the network has more than",
+		`{"samples": 0}`:                                                                             "samples: ",
+		`{"hidden": 0}`:                                                                              "hidden: ",
+		`{"dropout": 1}`:                                                                             "dropout: ",
+		`{"labels": ["a"], "classes": 2}`:                                                            "labels: 1 names for 2",
+		`{"kind": "gem", "heads": 2}`:                                                                "heads: only an eman",
+		`{"kind": "gem", "head_form": "projected"}`:                                                  "head_form: only an eman",
+		`{"kind": "gem", "query_radial": true}`:                                                      "query_radial: only an eman",
+		`{"kind": "spiral", "features": "get"}`:                                                      "features: ",
+		`{"kind": "spiral", "rings": 2}`:                                                             "rings: ",
+		`{"kind": "spiral", "max_order": 1}`:                                                         "max_order: ",
+		`{"kind": "spiral", "bias": "angular"}`:                                                      "bias: ",
+		`{"kind": "spiral", "nonlinearity": "poly"}`:                                                 "nonlinearity: ",
+		`{"kind": "spiral", "self_term": true}`:                                                      "self_term: ",
+		`{"kind": "spiral", "blocks": 7}`:                                                            "blocks: ",
+		`{"kind": "spiral", "spiral_length": 0}`:                                                     "spiral_length: ",
+		`{"kind": "spiral", "spiral_start": "up"}`:                                                   "spiral_start: ",
+		`{"features": "moments"}`:                                                                    "features: moments are of the samples",
+		`{"surface": {}}`:                                                                            "blocks: a network on a surface",
+		`{"surface": {}, "blocks": 0}`:                                                               "surface.points: 0 levels",
+		`{"preset": "surface", "blocks": 2}`:                                                         "blocks: a network on a surface",
+		`{"preset": "surface", "kind": "spiral"}`:                                                    "preset: a spiral network",
+		`{"kind": "spiral", "surface": {}}`:                                                          "surface: a spiral network",
+		`{"preset": "surface", "features": "xyz"}`:                                                   "features: a network on a surface does not take xyz",
+		`{"preset": "surface", "powers": [1]}`:                                                       "powers: only reltan",
+		`{"preset": "surface", "features": "moments_reltan", "powers": []}`:                          "powers: 0 of them",
+		`{"preset": "surface", "surface": null}`:                                                     "blocks: 0 is out of range",
+		`{"preset": "surface", "surface": []}`:                                                       "description: surface: it is not a JSON object",
+		`{"preset": "surface", "surface": {"depth": 1}}`:                                             `description: surface: unknown field "depth"`,
+		`{"preset": "surface", "surface": {"points": [8], "points": [9]}}`:                           `description: surface: "points" is there twice`,
+		`{"preset": "surface", "surface": {"points": null}}`:                                         "description: surface: points: a null",
+		`{"preset": "surface", "surface": {"points": "8"}}`:                                          "description: surface: points: a string",
+		`{"preset": "surface", "surface": {"points": [8, 8]}}`:                                       "surface.points: level 1 has 8, no fewer",
+		`{"preset": "surface", "surface": {"points": [8, 0]}}`:                                       "surface.points: 0 is out of range",
+		`{"preset": "surface", "surface": {"points": [8]}}`:                                          "surface.blocks: 3 numbers, not 1 for 1",
+		`{"preset": "surface", "surface": {"points": [9,8,7,6,5,4,3,2,1]}}`:                          "surface.points: 9 levels",
+		`{"preset": "surface", "surface": {"blocks": [1, 0, 1]}}`:                                    "surface.blocks: 0 is out of range",
+		`{"preset": "surface", "surface": {"neighbors": 0}}`:                                         "surface.neighbors: 0",
+		`{"preset": "surface", "surface": {"up_neighbors": -1}}`:                                     "surface.up_neighbors: -1",
+		`{"preset": "surface", "surface": {"lift_neighbors": 99999}}`:                                "surface.lift_neighbors: 99999",
+		`{"preset": "surface", "surface": {"scales": []}}`:                                           "surface.scales: 0 of them for the features moments",
+		`{"preset": "surface", "surface": {"scales": [0]}}`:                                          "surface.scales: 0 is out of range",
+		`{"preset": "surface", "features": "reltan", "surface": {"scales": [8]}}`:                    "surface.scales: 1 of them for the features reltan",
+		`{"preset": "surface", "width": 1024, "max_order": 4, "surface": {"blocks": [256,256,256]}}`: "levels.0.down.0.conv2.value: the network has more than",
+		`{"initialisation": "zero"}`:                                                                 "initialisation: ",
+		`{"width": 1024, "heads": 1024, "max_order": 0, "features": "xyz"}`:                          "heads: the network's matrices",
+		`{"classes": 16777216, "hidden": 65536}`:                                                     "dense2.weight: the network has more than",
+		`{"width": 1024, "max_order": 4, "band_limit": 0}`:                                           "blocks.0.conv2.value: the network has more than",
 	} {
 		_, err := ParseSpec([]byte(text))
 		if !errors.Is(err, ErrInvalidModel) || !strings.HasPrefix(err.Error(), message) {
@@ -79,7 +106,10 @@ func TestDescriptionsAreCheckedByField(t *testing.T) {
 
 func TestPresetsAreWhatTheirNamesSay(t *testing.T) {
 	for _, kind := range []Kind{KindEMAN, KindGEM, KindSpiral} {
-		for _, preset := range []Preset{PresetDefault, PresetPaper, PresetAuthors} {
+		for _, preset := range []Preset{PresetDefault, PresetPaper, PresetAuthors, PresetSurface} {
+			if preset == PresetSurface && kind == KindSpiral {
+				continue
+			}
 			s, err := NewSpec(preset, kind)
 			if err != nil || s.Validate() != nil {
 				t.Errorf("%s, %s: %v, %v", preset, kind, err, s.Validate())
@@ -97,6 +127,10 @@ func TestPresetsAreWhatTheirNamesSay(t *testing.T) {
 	authors, _ := NewSpec(PresetAuthors, "")
 	if authors.band() != 2 || authors.Rings != 2 || authors.Aggregation != AggregationMean || authors.Samples != 7 || !authors.QueryRadial {
 		t.Errorf("authors: %s", authors.JSON())
+	}
+	surface, _ := NewSpec(PresetSurface, "")
+	if surface.Kind != KindGEM || surface.Blocks != 0 || surface.InputType() != (Type{24, 2}) || surface.Radial != RadialLocal {
+		t.Errorf("surface: %s", surface.JSON())
 	}
 	override, err := ParseSpec([]byte(`{"preset": "paper", "kind": "gem", "band_limit": 0, "features": "xyz", "classes": 9}`))
 	if err != nil || override.band() != -1 || override.Powers != nil || override.InputType() != (Type{3, 0}) || override.Classes != 9 {
@@ -136,6 +170,42 @@ func TestPowersAreAListInJSON(t *testing.T) {
 	spec, err := ParseSpec([]byte(`{"kind": "spiral"}`))
 	if err != nil || !bytes.Contains(spec.JSON(), []byte(`"powers":[]`)) {
 		t.Errorf("%s, %v", spec.JSON(), err)
+	}
+}
+
+// What a network on a surface takes; and its description says all that it is.
+func TestFeaturesOfSurfaces(t *testing.T) {
+	for text, want := range map[string]Type{
+		`{"preset": "surface"}`: {24, 2},
+		`{"preset": "surface", "surface": {"scales": [8], "points": [64, 16, 4], "blocks": [1,1,1,1,1]}}`: {8, 2},
+		`{"preset": "surface", "features": "reltan"}`:                                                     {2, 1},
+		`{"preset": "surface", "features": "reltan", "powers": [0.7]}`:                                    {1, 1},
+		`{"preset": "surface", "features": "moments_reltan", "kind": "eman"}`:                             {26, 2},
+	} {
+		s, err := ParseSpec([]byte(text))
+		if err != nil || s.InputType() != want {
+			t.Errorf("%s: %v, %v, not %v", text, err, s.InputType(), want)
+			continue
+		}
+		again, err := ParseSpec(s.JSON())
+		if err != nil || !bytes.Equal(again.JSON(), s.JSON()) {
+			t.Errorf("%s reads as %s, %v", s.JSON(), again.JSON(), err)
+		}
+		again.clone().Surface.Points[0] = 1
+		if again.Surface.Points[0] == 1 {
+			t.Error("a copy shares its points")
+		}
+	}
+	var names []string
+	s, _ := NewSpec(PresetSurface, KindGEM)
+	for _, l := range s.layers() {
+		names = append(names, l.name)
+	}
+	want := "levels.0.down.0.conv1. levels.0.down.0.conv2. levels.0.down.1.conv1. levels.0.down.1.conv2. levels.1.pool. " +
+		"levels.1.down.0.conv1. levels.1.down.0.conv2. levels.1.down.1.conv1. levels.1.down.1.conv2. levels.1.down.2.conv1. levels.1.down.2.conv2. " +
+		"levels.0.unpool. levels.0.up.0.conv1. levels.0.up.0.conv2. levels.0.up.1.conv1. levels.0.up.1.conv2."
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("layers %s", got)
 	}
 }
 

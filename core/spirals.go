@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 )
 
@@ -13,6 +14,7 @@ import (
 type Spirals struct {
 	length  int
 	indices []int32 // [vertices, length]
+	holding inverse // the places that hold each vertex
 }
 
 // Indices are the spirals as [vertices, length]; read them only.
@@ -21,6 +23,12 @@ func (s *Spirals) Indices() []int32 { return s.indices }
 func (s *Spirals) of(p int) []int32 { return s.indices[p*s.length:][:s.length] }
 
 func (s *Spirals) vertices() int { return len(s.indices) / s.length }
+
+// places lists for each vertex where it is in the spirals: in Go's memory, as
+// the spirals themselves.
+func (s *Spirals) places() (places []int32, offsets []int64, err error) {
+	return s.holding.of(s.indices, s.vertices(), memory.NewBudget(0, nil).NewArena("spirals"))
+}
 
 // spiralBlock is the number of vertices between two looks at the control.
 const spiralBlock = 64

@@ -27,7 +27,7 @@ const (
 // Validate says which field of a description is wrong.
 func (s Spec) Validate() error {
 	for _, check := range []func(Spec) error{
-		Spec.checkChoices, Spec.checkNumbers, Spec.checkFeatures, Spec.checkKind, Spec.checkLabels, Spec.checkSize,
+		Spec.checkChoices, Spec.checkNumbers, Spec.checkFeatures, Spec.checkKind, Spec.checkSurface, Spec.checkLabels, Spec.checkSize,
 	} {
 		if err := check(s); err != nil {
 			return err
@@ -51,7 +51,7 @@ func (s Spec) checkChoices() error {
 	for _, err := range []error{
 		oneOf("kind", s.Kind, KindEMAN, KindGEM, KindSpiral),
 		oneOf("task", s.Task, TaskSegmentation, TaskClassification),
-		oneOf("features", s.Features, FeaturesRelTan, FeaturesGET, FeaturesXYZ),
+		oneOf("features", s.Features, FeaturesRelTan, FeaturesGET, FeaturesXYZ, FeaturesMoments, FeaturesMomentsRelTan),
 		oneOf("radial", s.Radial, RadialGlobal, RadialLocal),
 		oneOf("aggregation", s.Aggregation, AggregationSum, AggregationMean),
 		oneOf("head_form", s.HeadForm, HeadGroups, HeadProjected),
@@ -68,13 +68,17 @@ func (s Spec) checkChoices() error {
 }
 
 func (s Spec) checkNumbers() error {
+	leastBlocks := 1
+	if s.Surface != nil {
+		leastBlocks = 0
+	}
 	for _, n := range []struct {
 		field           string
 		value, low, top int
 	}{
 		{"classes", s.Classes, 1, maximalClasses},
 		{"width", s.Width, 1, maximalWidth},
-		{"blocks", s.Blocks, 1, maximalBlocks},
+		{"blocks", s.Blocks, leastBlocks, maximalBlocks},
 		{"max_order", s.MaxOrder, 0, simd.MaxOrder},
 		{"band_limit", max(s.band(), 0), 0, 2 * simd.MaxOrder},
 		{"rings", s.Rings, 1, maximalRings},
@@ -97,10 +101,10 @@ func (s Spec) checkNumbers() error {
 }
 
 func (s Spec) checkFeatures() error {
-	if s.Features != FeaturesRelTan && len(s.Powers) > 0 {
+	if !s.Features.relTan() && len(s.Powers) > 0 {
 		return invalidModel("powers", "only reltan features have them, not %s", s.Features)
 	}
-	if s.Features == FeaturesRelTan && (len(s.Powers) == 0 || len(s.Powers) > maximalPowers) {
+	if s.Features.relTan() && (len(s.Powers) == 0 || len(s.Powers) > maximalPowers) {
 		return invalidModel("powers", "%d of them, not between 1 and %d", len(s.Powers), maximalPowers)
 	}
 	for i, r := range s.Powers {

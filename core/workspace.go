@@ -30,6 +30,7 @@ type scratch[T simd.Float] struct {
 	hidden       []T // [headRows, hidden]
 	logits       []T // some rows of classes
 	ofHeads      []T // the queries of a block's vertices, or the results of one head, of one order
+	lifted       []T // [headRows, features]: of vertices, from samples
 	// The block's edges with the weights of the values and of the keys; here,
 	// because what a kernel gets through an interface cannot be on a stack.
 	rings, keys simd.Rings[T]
@@ -38,7 +39,7 @@ type scratch[T simd.Float] struct {
 }
 
 // scratchSizes are the lengths of the arrays of a scratch, in its order.
-type scratchSizes [9]int64
+type scratchSizes [10]int64
 
 func (s *scratchSizes) atLeast(other scratchSizes) {
 	for i := range s {
@@ -58,6 +59,9 @@ func (m *Model[T]) scratchSizes(blockEdges int64) (sizes scratchSizes) {
 	}
 	sizes[6] = headRows * int64(simd.Padded(m.head.hidden))
 	sizes[7] = int64(m.head.second.N * m.head.chunk())
+	if m.spec.Surface != nil {
+		sizes[9] = headRows * int64(m.head.first.K)
+	}
 	return sizes
 }
 
@@ -103,7 +107,7 @@ func (h *denseHead[T]) block(numbers int) int {
 // workspace is the memory of one call.
 type workspace[T simd.Float] struct {
 	arena    *memory.Arena
-	features [3][]T // features of all vertices: of a layer, the next, and the block's input
+	features [][]T // features of all points that are still wanted: see placeValues
 	workers  []scratch[T]
 	pooled   []float64 // [partial sums, hidden]
 	want     workspaceSizes
@@ -112,17 +116,21 @@ type workspace[T simd.Float] struct {
 // workspaceSizes are the lengths of its arrays.
 type workspaceSizes struct {
 	features, pooled int64
-	workers          int
+	buffers, workers int
 	scratch          scratchSizes
 }
 
-func (m *Model[T]) workspaceSizes(vertices, blockEdges int64, threads int) workspaceSizes {
-	sizes := workspaceSizes{workers: threads, scratch: m.scratchSizes(blockEdges)}
-	widest := m.spec.InputType().size()
-	for i := range m.layers {
-		widest = max(widest, m.layers[i].out.size())
+// widest is the length of the longest row of features.
+func (m *Model[T]) widest() (numbers int) {
+	for v := range m.buffer {
+		numbers = max(numbers, m.typeOf(v).size())
 	}
-	sizes.features = vertices * int64(widest)
+	return numbers
+}
+
+func (m *Model[T]) workspaceSizes(vertices, blockEdges int64, threads int) workspaceSizes {
+	sizes := workspaceSizes{buffers: m.buffers, workers: threads, scratch: m.scratchSizes(blockEdges)}
+	sizes.features = vertices * int64(m.widest())
 	if m.spec.Task == TaskClassification {
 		sizes.pooled = (vertices + poolRows - 1) / poolRows * int64(simd.Padded(m.head.hidden))
 	}
@@ -131,7 +139,7 @@ func (m *Model[T]) workspaceSizes(vertices, blockEdges int64, threads int) works
 
 // bytes is the size of the arrays together, of elements of so many bytes.
 func (s workspaceSizes) bytes(element int64) int64 {
-	elements := 3 * s.features
+	elements := int64(s.buffers) * s.features
 	for _, size := range s.scratch {
 		elements += size * int64(s.workers)
 	}
@@ -145,12 +153,15 @@ func (w *workspace[T]) fits(s workspaceSizes) bool {
 			return false
 		}
 	}
-	return w.want.features >= s.features && w.want.pooled >= s.pooled && w.want.workers >= s.workers
+	return w.want.features >= s.features && w.want.buffers >= s.buffers && w.want.pooled >= s.pooled && w.want.workers >= s.workers
 }
 
 func newWorkspace[T simd.Float](budget *memory.Budget, s workspaceSizes) (*workspace[T], error) {
-	w := &workspace[T]{arena: budget.NewArena("inference"), workers: make([]scratch[T], s.workers), want: s}
-	arrays := []array[T]{{&w.features[0], s.features}, {&w.features[1], s.features}, {&w.features[2], s.features}}
+	w := &workspace[T]{arena: budget.NewArena("inference"), features: make([][]T, s.buffers), workers: make([]scratch[T], s.workers), want: s}
+	var arrays []array[T]
+	for i := range w.features {
+		arrays = append(arrays, array[T]{&w.features[i], s.features})
+	}
 	for i := range w.workers {
 		for j, to := range w.workers[i].arrays() {
 			arrays = append(arrays, array[T]{to, s.scratch[j]})
@@ -168,8 +179,8 @@ func newWorkspace[T simd.Float](budget *memory.Budget, s workspaceSizes) (*works
 }
 
 // arrays are the arrays in the order of scratchSizes.
-func (k *scratch[T]) arrays() [9]*[]T {
-	return [...]*[]T{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows, &k.hidden, &k.logits, &k.ofHeads}
+func (k *scratch[T]) arrays() [len(scratchSizes{})]*[]T {
+	return [...]*[]T{&k.moments, &k.weights, &k.pairs, &k.coefficients, &k.self, &k.selfRows, &k.hidden, &k.logits, &k.ofHeads, &k.lifted}
 }
 
 // makeAll makes the arrays of a list.

@@ -3,6 +3,7 @@ package geometry
 import (
 	"math"
 
+	"libeman/geometry/internal/r3"
 	"libeman/geometry/parallel"
 )
 
@@ -41,8 +42,8 @@ func (m *Mesh) Deform(d Deformation, control *parallel.Control) (deformed *Mesh,
 		in.Positions = func(destination []float64, begin, end int) {
 			original(destination, begin, end)
 			for p := begin; p < end; p++ {
-				x := at(destination, p-begin).plus(v.noise(d.Seed, p).times(d.Noise))
-				put(destination, p-begin, x.rotated(&d.Linear))
+				x := r3.At(destination, p-begin).Plus(v.noise(d.Seed, p).Times(d.Noise))
+				r3.Put(destination, p-begin, x.Rotated(&d.Linear))
 			}
 		}
 		options := m.options
@@ -56,21 +57,22 @@ func (m *Mesh) Deform(d Deformation, control *parallel.Control) (deformed *Mesh,
 }
 
 // noise is a standard normal vector times the mean length of the edges at p.
-func (v *View) noise(seed uint64, p int) vec3 {
+func (v *View) noise(seed uint64, p int) r3.Vec {
 	ring := v.edges.neighbors[v.edges.offsets[p]:v.edges.offsets[p+1]]
 	if len(ring) == 0 {
-		return vec3{}
+		return r3.Vec{}
 	}
-	sum, x := 0.0, at(v.positions, p)
+	sum, x := 0.0, r3.At(v.positions, p)
 	for _, q := range ring {
-		sum += at(v.positions, int(q)).minus(x).length()
+		sum += r3.At(v.positions, int(q)).Minus(x).Length()
 	}
 	scale := math.Ldexp(sum/float64(len(ring)), v.exponent)
-	return vec3{normal(seed, 3*uint64(p)), normal(seed, 3*uint64(p)+1), normal(seed, 3*uint64(p)+2)}.times(scale)
+	first := 3 * uint64(p)
+	return r3.Vec{X: normal(seed, first), Y: normal(seed, first+1), Z: normal(seed, first+2)}.Times(scale)
 }
 
 // normal is a standard normal number (Box and Muller).
 func normal(seed, i uint64) float64 {
-	radius, angle := randomUniform(seed, 2*i), randomAngle(seed, 2*i+1)
+	radius, angle := RandomUniform(seed, 2*i), randomAngle(seed, 2*i+1)
 	return math.Sqrt(-2*math.Log(1-radius)) * math.Cos(angle)
 }

@@ -3,6 +3,8 @@ package geometry
 import (
 	"math"
 	"testing"
+
+	"libeman/geometry/internal/r3"
 )
 
 func TestDeform(t *testing.T) {
@@ -19,7 +21,7 @@ func TestDeform(t *testing.T) {
 	}
 	want := make([]float64, len(shape.positions))
 	for p := range shape.vertices() {
-		put(want, p, at(shape.positions, p).rotated(&linear))
+		r3.Put(want, p, r3.At(shape.positions, p).Rotated(&linear))
 	}
 	if d := largestDifference(t, positions(Deformation{Linear: linear}), want); d > 1e-15 {
 		t.Errorf("a linear map is off by %g", d)
@@ -32,13 +34,13 @@ func TestDeform(t *testing.T) {
 	noisy := positions(Deformation{Linear: identity, Noise: deviation, Seed: 1})
 	sum, squares := 0.0, 0.0
 	for p := range shape.vertices() {
-		x, ring, length := at(shape.positions, p), neighborsOf(t, m, p), 0.0
+		x, ring, length := r3.At(shape.positions, p), neighborsOf(t, m, p), 0.0
 		for _, q := range ring {
-			length += at(shape.positions, int(q)).minus(x).length() / float64(len(ring))
+			length += r3.At(shape.positions, int(q)).Minus(x).Length() / float64(len(ring))
 		}
-		d := at(noisy, p).minus(x).times(1 / length)
-		sum += d.x + d.y + d.z
-		squares += d.squared()
+		d := r3.At(noisy, p).Minus(x).Times(1 / length)
+		sum += d.X + d.Y + d.Z
+		squares += d.Squared()
 	}
 	n := float64(3 * shape.vertices())
 	if mean := sum / n; math.Abs(mean) > 4*deviation/math.Sqrt(n) {
