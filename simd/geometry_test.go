@@ -554,6 +554,21 @@ func (g *geometryCase) setFrames(random *rand.Rand) {
 }
 
 // What a piece of a mesh costs: 64 vertices of 6 neighbours each.
+//
+// What bounds it was measured by leaving parts out, with AVX-512 on a processor
+// of 256-bit units (as many flops as with AVX2) at 3.4 GHz; minima in ns/edge:
+//
+//	            as it is  rows not transposed  no 1/√   no log2, exp2 and quotients
+//	edges         2.90          2.65            2.83
+//	wedges        1.62          1.30            1.60
+//	frames        1.22          1.11            0.94
+//	relTan-root   1.70          1.63            1.36
+//	relTan-0.7    3.48          3.32            3.23              1.44
+//	relTan-both   4.39          4.14            3.76              2.37
+//
+// Finding the rows of neighbours costs nothing beside it (2.85 for edges). No
+// part but the power function stands out: the 127 vector instructions of eight
+// edges, of two halves each, take 64 of their 80 cycles in the four units.
 func BenchmarkGeometry(b *testing.B) {
 	const vertices, degree = 64, 6
 	random := rand.New(rand.NewPCG(1, 1))
