@@ -26,7 +26,7 @@ type scratch struct {
 	columns   simd.Columns                        // of these
 	first     [pieceVertices]int32
 	rows      [4 * pieceLists * rowPlane]float64
-	sums      [pieceLists][4 * pieceVertices]float64
+	sums      [4 * pieceLists * pieceVertices]float64
 	halfPower [pieceLists]float64
 	factors   [pieceVertices]float64
 }
@@ -70,7 +70,7 @@ func (v *View) kernelFrames(begin, end int, options Options) (touching bool) {
 		offsets := t.cornerOffsets[begin : end+1]
 		first, last := offsets[0], offsets[end-begin]
 		v.kernels.Wedges(s.rows[:], v.positions, t.wedges[2*first:2*last], s.centers[:last-first], &s.columns)
-		v.kernels.SumRings(s.sums[0][:], s.rows[:], offsets)
+		v.kernels.SumRings(s.sums[:], s.rows[:], offsets)
 		for p := begin; p < end; p++ {
 			q := int32(p) // without a neighbour: rare
 			if at := t.edges.offsets[p]; at < t.edges.offsets[p+1] {
@@ -78,7 +78,7 @@ func (v *View) kernelFrames(begin, end int, options Options) (touching bool) {
 			}
 			s.first[p-begin] = q
 		}
-		done, rare := v.kernels.Frames(v.frames, s.sums[0][:], v.positions, begin, s.first[:end-begin])
+		done, rare := v.kernels.Frames(v.frames, s.sums[:], v.positions, begin, s.first[:end-begin])
 		if done == end-begin && !rare && options.Gauge == FirstNeighborGauge {
 			return nil
 		}
@@ -103,8 +103,13 @@ func (v *View) kernelRelTan(rows []float64, begin, end int, o *RelTanOptions, fa
 		if s == nil {
 			return v.scalarRelTan(rows, begin, end, o, factors)
 		}
+		unchecked := false
 		for i := 0; i < len(o.Powers); i += pieceLists {
-			v.putVectors(rows, begin, end, s, o, factors, i, min(i+pieceLists, len(o.Powers)))
+			found := v.putVectors(rows, begin, end, s, o, factors, i, min(i+pieceLists, len(o.Powers)))
+			unchecked = unchecked || found
+		}
+		if !unchecked {
+			return nil
 		}
 		for p := begin; p < end; p++ {
 			row := rows[width*(p-begin):][:width]
@@ -119,8 +124,9 @@ func (v *View) kernelRelTan(rows []float64, begin, end int, o *RelTanOptions, fa
 	})
 }
 
-// putVectors fills the vectors of the powers [from, to) of a piece.
-func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanOptions, factors *degreeFactors, from, to int) {
+// putVectors fills the vectors of the powers [from, to) of a piece, and tells
+// whether a number may not be finite.
+func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanOptions, factors *degreeFactors, from, to int) (unchecked bool) {
 	offsets := v.edges.offsets[begin : end+1]
 	first, last := offsets[0], offsets[end-begin]
 	powers := s.halfPower[:to-from]
@@ -129,21 +135,23 @@ func (v *View) putVectors(rows []float64, begin, end int, s *scratch, o *RelTanO
 	}
 	v.kernels.RelTan(s.rows[:], rowPlane, v.positions, v.edges.neighbors[first:last], s.centers[:last-first], &s.columns, powers)
 	for i := range powers {
-		v.kernels.SumRings(s.sums[i][:], s.rows[4*i*rowPlane:], offsets)
+		v.kernels.SumRings(s.sums[4*i*pieceVertices:], s.rows[4*i*rowPlane:], offsets)
 	}
 	width, n := o.RowWidth(), end-begin
 	for j := range n {
 		s.factors[j] = factors.of(int(offsets[j+1] - offsets[j]))
 	}
-	for i := range powers {
-		done := 0
-		if o.Space == TangentSpace {
-			done = v.kernels.Tangents(rows[2*(from+i):], width, s.sums[i][:], v.frames[9*begin:9*end], s.factors[:n])
-		}
-		for j := done; j < n; j++ {
-			sums := s.sums[i][4*j:][:4]
+	done := 0
+	if o.Space == TangentSpace {
+		done, unchecked = v.kernels.Tangents(rows[2*from:], width, s.sums[:], pieceVertices, v.frames[9*begin:9*end], s.factors[:n], len(powers))
+	}
+	for j := done; j < n; j++ {
+		e1, e2 := r3.At(v.frames, 3*(begin+j)), r3.At(v.frames, 3*(begin+j)+1)
+		for i := range powers {
+			sums := s.sums[4*(i*pieceVertices+j):][:4]
 			of := relTanSums{r3.Vec{X: sums[0], Y: sums[1], Z: sums[2]}, sums[3]}
-			of.putVector(rows[width*j:][:width], from+i, s.factors[j], r3.At(v.frames, 3*(begin+j)), r3.At(v.frames, 3*(begin+j)+1), o.Space)
+			of.putVector(rows[width*j:][:width], from+i, s.factors[j], e1, e2, o.Space)
 		}
 	}
+	return unchecked || done < n
 }

@@ -44,10 +44,12 @@ type Geometry interface {
 	// offsets[i+1] − offsets[0] for each i.
 	SumRings(sums, rows []float64, offsets []int64)
 
-	// Tangents writes factor·L·(e1·S, e2·S) for the vertices with sums (S, L) of
-	// the rows of RelTan and the given frames, to rows of width numbers. It
-	// returns how many it did, all or none.
-	Tangents(to []float64, width int, sums, frames, factors []float64) (done int)
+	// Tangents writes factor·L·(e1·S, e2·S) for the vertices with the given
+	// frames and for count ≥ 1 powers side by side, to rows of width numbers.
+	// (S, L), the sum of the rows of RelTan, is row i of power j in
+	// sums[4(j·plane+i):]. It returns how many vertices it did, all or none, and
+	// whether some number is not finite.
+	Tangents(to []float64, width int, sums []float64, plane int, frames, factors []float64, count int) (done int, rare bool)
 
 	// Frames writes the frames of the vertices from first on, whose wedges have
 	// the given sums (of at most 2¹⁰ rows each) and whose e1 point to the

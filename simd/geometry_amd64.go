@@ -13,7 +13,7 @@ type doubles struct {
 	relTan          func(rows *float64, plane int, positions *float64, neighbors, centers *int32, columns, powers *float64, count int, logarithm bool, n int)
 	sumRings        func(sums, rows *float64, offsets *int64, n int)
 	frames          func(frames, sums, centers, positions *float64, neighbors *int32, n int) (rare bool)
-	tangents        func(to *float64, step int, sums, frames, factors *float64, n int)
+	tangents        func(to *float64, step int, sums *float64, plane int, frames, factors *float64, count, n int) (rare bool)
 	edges32         func(cosTheta, sinTheta, cosG, sinG, length *float32, positions, frames *float64, neighbors, centers *int32, columns *float64, n int) (rare bool)
 	edges64         func(cosTheta, sinTheta, cosG, sinG, length *float64, positions, frames *float64, neighbors, centers *int32, columns *float64, n int) (rare bool)
 }
@@ -104,16 +104,17 @@ func (d *doubles) Frames(frames, sums, positions []float64, first int, neighbors
 }
 
 // Tangents: see [Geometry].
-func (d *doubles) Tangents(to []float64, width int, sums, frames, factors []float64) (done int) {
+func (d *doubles) Tangents(to []float64, width int, sums []float64, plane int, frames, factors []float64, count int) (done int, rare bool) {
 	n := len(factors)
 	if n < d.lanes {
-		return 0
+		return 0, false
 	}
-	_, _, _ = to[width*(n-1)+1], sums[4*n-1], frames[9*n-1]
-	for i, count := range d.cover(n) {
-		d.tangents(&to[width*i], 8*width, &sums[4*i], &frames[9*i], &factors[i], count)
+	_, _, _ = to[width*(n-1)+2*count-1], sums[4*((count-1)*plane+n)-1], frames[9*n-1]
+	for i, vertices := range d.cover(n) {
+		found := d.tangents(&to[width*i], 8*width, &sums[4*i], 32*plane, &frames[9*i], &factors[i], count, vertices)
+		rare = rare || found
 	}
-	return n
+	return n, rare
 }
 
 // cover gives runs of whole registers that cover n ≥ lanes items, the last of

@@ -68,7 +68,9 @@ func edges64AVX2(cosTheta *float64, sinTheta *float64, cosG *float64, sinG *floa
 func relTanAVX2(rows *float64, plane int, positions *float64, neighbors *int32, centers *int32, columns *float64, powers *float64, count int, logarithm bool, n int)
 
 // tangentsAVX2 writes factor·L·(e1·S, e2·S) of n vertices, a multiple of the lanes, step bytes
-// apart, where (S, L) is the sum of the rows of RelTan.
+// apart, for count powers side by side, where (S, L) is the sum of the rows of
+// relTan, plane bytes behind that of the power before. rare tells whether a number
+// is not finite.
 //
 //go:noescape
-func tangentsAVX2(to *float64, step int, sums *float64, frames *float64, factors *float64, n int)
+func tangentsAVX2(to *float64, step int, sums *float64, plane int, frames *float64, factors *float64, count int, n int) (rare bool)

@@ -167,7 +167,7 @@ func (d *doubles) unless(x, bound Op, v reg.VecVirtual) (lanes reg.Register) {
 	return mask
 }
 
-// rare gathers the lanes, of any group, that unless has marked.
+// rare gathers the lanes, of any group, that unless and infinite have marked.
 type rare struct {
 	*doubles
 	lanes reg.Register
@@ -191,6 +191,21 @@ func (r rare) unless(x, bound Op, v reg.VecVirtual) {
 	} else {
 		VORPD(lanes, r.lanes, r.lanes)
 	}
+}
+
+// infinite marks the lanes of v that are not finite.
+func (r rare) infinite(v reg.VecVirtual) {
+	const unordered = 3
+	zero := r.vector() // or NaN
+	VSUBPD(v, v, zero)
+	if r.wide() {
+		k := K()
+		VCMPPD(U8(unordered), zero, zero, k)
+		KORW(k, r.lanes, r.lanes)
+		return
+	}
+	VCMPPD(U8(unordered), zero, zero, zero)
+	VORPD(zero, r.lanes, r.lanes)
 }
 
 // result stores whether there was one.

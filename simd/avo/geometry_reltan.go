@@ -66,40 +66,64 @@ func (d *doubles) relTan() {
 }
 
 func (d *doubles) tangents() {
-	d.function("tangents", "(to *float64, step int, sums, frames, factors *float64, n int)",
+	d.function("tangents", "(to *float64, step int, sums *float64, plane int, frames, factors *float64, count, n int) (rare bool)",
 		"writes factor·L·(e1·S, e2·S) of n vertices, a multiple of the lanes, step bytes",
-		"apart, where (S, L) is the sum of the rows of RelTan.")
-	to, step, sums, frames, factors, n := argument("to"), argument("step"), argument("sums"), argument("frames"), argument("factors"), argument("n")
+		"apart, for count powers side by side, where (S, L) is the sum of the rows of",
+		"relTan, plane bytes behind that of the power before. rare tells whether a number",
+		"is not finite.")
+	to, step, sums, plane := argument("to"), argument("step"), argument("sums"), argument("plane")
+	frames, factors, count, n := argument("frames"), argument("factors"), argument("count"), argument("n")
+	found := d.rare()
 	Label("loop")
 	d.prefetchFrames(frames)
-	low, high := d.halves(entry(sums, sumBytes))
+	axes := [2]vec3{
+		d.loaded(func(lane int) Mem { return Mem{Base: frames, Disp: 8*frameWidth*lane + e1} }),
+		d.loaded(func(lane int) Mem { return Mem{Base: frames, Disp: 8*frameWidth*lane + e2} }),
+	}
+	of, pair, left := GP64(), GP64(), GP64()
+	MOVQ(sums, of)
+	MOVQ(to, pair)
+	MOVQ(count, left)
+	Label("power")
+	low, high := d.halves(entry(of, sumBytes))
 	direction := vec3{d.joined(low, false), d.joined(high, false), d.joined(low, true)}
 	length := d.joined(high, true)
 	VMULPD(Mem{Base: factors}, length, length)
 	var v [2]reg.VecVirtual
-	for i, disp := range []int{e1, e2} {
-		v[i] = d.dot(direction, d.loaded(func(lane int) Mem { return Mem{Base: frames, Disp: 8*frameWidth*lane + disp} }))
+	for i, axis := range axes {
+		v[i] = d.dot(direction, axis)
 		VMULPD(length, v[i], v[i])
+		found.infinite(v[i])
 	}
 	even, odd := d.vector(), d.vector()
 	VUNPCKLPD(v[1], v[0], even)
 	VUNPCKHPD(v[1], v[0], odd)
-	for pair := range d.lanes() / 2 {
+	row := GP64()
+	MOVQ(pair, row)
+	for half := range d.lanes() / 2 {
 		for _, v := range []reg.VecVirtual{even, odd} {
 			switch {
-			case pair == 0:
-				VMOVUPD(v.AsX(), Mem{Base: to})
+			case half == 0:
+				VMOVUPD(v.AsX(), Mem{Base: row})
 			case d.wide():
-				VEXTRACTF64X2(U8(pair), v, Mem{Base: to})
+				VEXTRACTF64X2(U8(half), v, Mem{Base: row})
 			default:
-				VEXTRACTF128(U8(pair), v, Mem{Base: to})
+				VEXTRACTF128(U8(half), v, Mem{Base: row})
 			}
-			ADDQ(step, to)
+			ADDQ(step, row)
 		}
+	}
+	ADDQ(plane, of)
+	ADDQ(U32(16), pair)
+	DECQ(left)
+	JNZ(LabelRef("power"))
+	for range d.lanes() {
+		ADDQ(step, to)
 	}
 	d.advance(sumBytes, sums)
 	d.advance(8*frameWidth, frames)
 	d.advance(8, factors)
 	d.next(n)
+	found.result()
 	done()
 }
