@@ -56,7 +56,7 @@ func benchmarkParts(b *testing.B, v *geometry.View) {
 	if err := s.choose(v, &o, nil); err != nil {
 		b.Fatal(err)
 	}
-	finest, err := s.connect(r, &o, nil)
+	finest, err := s.connect(r, s.arena, &o, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -78,12 +78,12 @@ func benchmarkParts(b *testing.B, v *geometry.View) {
 		}},
 		{"connect", func(arena *memory.Arena) error {
 			fresh := Sampling{Positions: s.Positions, Frames: s.Frames, Levels: s.Levels, arena: arena}
-			_, err := fresh.connect(r, &o, nil)
+			_, err := fresh.connect(r, arena, &o, nil)
 			return err
 		}},
 		{"lift", func(arena *memory.Arena) error {
 			fresh := Sampling{Positions: s.Positions, Frames: s.Frames, arena: arena}
-			return fresh.setLift(v, finest, o.LiftNeighbors, nil)
+			return fresh.setLift(v, arena, finest, o.LiftNeighbors, nil)
 		}},
 	} {
 		b.Run(part.name, func(b *testing.B) {

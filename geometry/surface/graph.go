@@ -31,20 +31,13 @@ type Edges struct {
 // of are the neighbours of p.
 func (e *Edges) of(p int) []int32 { return e.Neighbors[e.Offsets[p]:e.Offsets[p+1]] }
 
-// level is a level's points to search in.
-type level struct {
-	sheet
-	arena *memory.Arena
-}
-
-// level prepares the first count points for searches.
-func (s *Sampling) level(r geometry.Resources, count int) (l *level, err error) {
-	l = &level{arena: r.NewArena("scratch")}
-	if l.boxes, err = newBoxes(r, l.arena, s.Positions[:3*count], pointsPerLeaf); err == nil {
-		l.normals, err = memory.Make[float64](l.arena, 3*int64(count))
+// sheet prepares the first count points for searches, in memory of the arena.
+func (s *Sampling) sheet(r geometry.Resources, arena *memory.Arena, count int) (l *sheet, err error) {
+	l = &sheet{}
+	if l.boxes, err = newBoxes(r, arena, s.Positions[:3*count], pointsPerLeaf); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		l.arena.Free()
+	if l.normals, err = memory.Make[float64](arena, 3*int64(count)); err != nil {
 		return nil, err
 	}
 	for i, number := range l.numbers {
@@ -55,11 +48,11 @@ func (s *Sampling) level(r geometry.Resources, count int) (l *level, err error) 
 
 func (s *Sampling) normal(p int) r3.Vec { return r3.At(s.Frames, 3*p+2) }
 
-// searches returns one search of a level for each thread.
-func (l *level) searches(r geometry.Resources) []search {
+// searches returns one search for each thread.
+func (l *sheet) searches(r geometry.Resources) []search {
 	searches := make([]search, r.Threads.Threads())
 	for i := range searches {
-		searches[i].sheet = &l.sheet
+		searches[i].sheet = l
 	}
 	return searches
 }
@@ -70,45 +63,31 @@ func (q *search) from(s *Sampling, p int, except int32) {
 }
 
 // connect builds the graphs of all levels, and the moments. It returns the
-// finest level.
-func (s *Sampling) connect(r geometry.Resources, o *Options, control *parallel.Control) (finest *level, err error) {
-	if finest, err = s.level(r, s.Count()); err != nil {
+// finest level to search in.
+func (s *Sampling) connect(r geometry.Resources, scratch *memory.Arena, o *Options, control *parallel.Control) (finest *sheet, err error) {
+	if finest, err = s.sheet(r, scratch, s.Count()); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			finest.arena.Free()
-		}
-	}()
+	if err = s.connectFinest(r, o, finest, control.Stage(0, 0.6)); err != nil {
+		return nil, err
+	}
 	finer := finest
-	for i := range s.Levels {
-		stage := control.Stage(float64(i)/float64(len(s.Levels)), float64(i+1)/float64(len(s.Levels)))
-		if finer, err = s.connectLevel(r, o, i, finer, stage); err != nil {
+	share := 0.4 / float64(len(s.Levels))
+	for i := 1; i < len(s.Levels); i++ {
+		stage := control.Stage(0.6+float64(i-1)*share, 0.6+float64(i)*share)
+		if finer, err = s.connectCoarser(r, scratch, o, i, finer, stage); err != nil {
 			return nil, err
 		}
-		if i > 0 {
-			defer finer.arena.Free()
-		}
 	}
-	return finest, nil
+	return finest, control.Finish()
 }
 
-// connectLevel builds the graphs of level i, given the next finer one (or that
-// level, the finest), and returns it.
-func (s *Sampling) connectLevel(r geometry.Resources, o *Options, i int, finer *level, control *parallel.Control) (own *level, err error) {
-	to := &s.Levels[i]
-	if i == 0 {
-		err = s.connectFinest(r, o, finer, control)
-		return finer, err
-	}
-	if own, err = s.level(r, to.Points); err != nil {
+// connectCoarser builds the graphs of level i, and returns it to search in.
+func (s *Sampling) connectCoarser(r geometry.Resources, scratch *memory.Arena, o *Options, i int, finer *sheet, control *parallel.Control) (own *sheet, err error) {
+	to, finerPoints := &s.Levels[i], s.Levels[i-1].Points
+	if own, err = s.sheet(r, scratch, to.Points); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			own.arena.Free()
-		}
-	}()
 	if err = s.edges(r, &to.Within, own, to.Points, o.Neighbors, nearestOthers, control.Stage(0, 0.3)); err != nil {
 		return nil, err
 	}
@@ -116,12 +95,12 @@ func (s *Sampling) connectLevel(r geometry.Resources, o *Options, i int, finer *
 	if err = s.edges(r, &to.Down, finer, to.Points, o.Neighbors, nearestPoints, control.Stage(0.3, 0.6)); err != nil {
 		return nil, err
 	}
-	return own, s.edges(r, &to.Up, own, s.Levels[i-1].Points, o.UpNeighbors, nearestPoints, control.Stage(0.6, 1))
+	return own, s.edges(r, &to.Up, own, finerPoints, o.UpNeighbors, nearestPoints, control.Stage(0.6, 1))
 }
 
 // connectFinest builds the graph of the finest level, and the moments of its
 // points.
-func (s *Sampling) connectFinest(r geometry.Resources, o *Options, finest *level, control *parallel.Control) (err error) {
+func (s *Sampling) connectFinest(r geometry.Resources, o *Options, finest *sheet, control *parallel.Control) (err error) {
 	channels := MomentChannels(len(o.Scales))
 	if s.Moments, err = memory.Make[float64](s.arena, int64(s.Count()*channels*momentWidth)); err != nil {
 		return err
@@ -149,7 +128,7 @@ func nearestOthers(q *search, p, count int) []hit {
 
 // edges connects the first points to what find finds in a level, about count
 // each.
-func (s *Sampling) edges(r geometry.Resources, to *Edges, in *level, points, count int, find func(q *search, p, count int) []hit, control *parallel.Control) (err error) {
+func (s *Sampling) edges(r geometry.Resources, to *Edges, in *sheet, points, count int, find func(q *search, p, count int) []hit, control *parallel.Control) (err error) {
 	scratch := r.NewArena("scratch")
 	defer scratch.Free()
 	stride := min(2*count, len(in.numbers))

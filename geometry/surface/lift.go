@@ -37,17 +37,17 @@ type surroundings struct {
 
 const surroundingWidth = 48
 
-func (s *Sampling) surroundings(r geometry.Resources, l *level) (a surroundings, err error) {
+func (s *Sampling) surroundings(r geometry.Resources, arena *memory.Arena, l *sheet) (a surroundings, err error) {
 	count := s.Count()
 	a.width = min(surroundingWidth, count)
 	size := int64(count) * int64(a.width)
-	if a.points, err = memory.Make[int32](l.arena, size); err != nil {
+	if a.points, err = memory.Make[int32](arena, size); err != nil {
 		return a, err
 	}
-	if a.distance, err = memory.Make[float64](l.arena, size); err != nil {
+	if a.distance, err = memory.Make[float64](arena, size); err != nil {
 		return a, err
 	}
-	if a.rows, err = memory.Make[float64](l.arena, 6*int64(count)); err != nil {
+	if a.rows, err = memory.Make[float64](arena, 6*int64(count)); err != nil {
 		return a, err
 	}
 	searches := l.searches(r)
@@ -93,7 +93,7 @@ func (a *surroundings) near(s *search, point int32, count int) (nearest int32, c
 }
 
 // setLift finds the points of all vertices, and their weights.
-func (s *Sampling) setLift(v *geometry.View, finest *level, count int, control *parallel.Control) (err error) {
+func (s *Sampling) setLift(v *geometry.View, scratch *memory.Arena, finest *sheet, count int, control *parallel.Control) (err error) {
 	r := v.Resources()
 	l := &s.Lift
 	l.Count = min(count, s.Count())
@@ -104,7 +104,7 @@ func (s *Sampling) setLift(v *geometry.View, finest *level, count int, control *
 	if l.Weights, err = memory.Make[float64](s.arena, size); err != nil {
 		return err
 	}
-	around, err := s.surroundings(r, finest)
+	around, err := s.surroundings(r, scratch, finest)
 	if err != nil {
 		return err
 	}

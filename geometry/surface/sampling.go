@@ -123,12 +123,13 @@ func New(v *geometry.View, o Options, control *parallel.Control) (s *Sampling, e
 	if err = s.choose(v, &o, control.Stage(0, 0.6)); err != nil {
 		return s, err
 	}
-	finest, err := s.connect(r, &o, control.Stage(0.6, 0.8))
+	scratch := r.NewArena("scratch")
+	defer scratch.Free()
+	finest, err := s.connect(r, scratch, &o, control.Stage(0.6, 0.8))
 	if err != nil {
 		return s, err
 	}
-	defer finest.arena.Free()
-	return s, s.setLift(v, finest, o.LiftNeighbors, control.Stage(0.8, 1))
+	return s, s.setLift(v, scratch, finest, o.LiftNeighbors, control.Stage(0.8, 1))
 }
 
 // Free gives the sampling's memory back.
