@@ -69,7 +69,7 @@ func benchmarkParts(b *testing.B, v *geometry.View) {
 			return err
 		}},
 		{"boxes", func(arena *memory.Arena) error {
-			_, err := newBoxes(r, arena, c.positions, candidatesPerLeaf)
+			_, err := newBoxes(r, arena, c.positions, candidatesPerLeaf, nil)
 			return err
 		}},
 		{"farthest", func(arena *memory.Arena) error {

@@ -34,7 +34,7 @@ func (e *Edges) of(p int) []int32 { return e.Neighbors[e.Offsets[p]:e.Offsets[p+
 // sheet prepares the first count points for searches, in memory of the arena.
 func (s *Sampling) sheet(r geometry.Resources, arena *memory.Arena, count int) (l *sheet, err error) {
 	l = &sheet{}
-	if l.boxes, err = newBoxes(r, arena, s.Positions[:3*count], pointsPerLeaf); err != nil {
+	if l.boxes, err = newBoxes(r, arena, s.Positions[:3*count], pointsPerLeaf, nil); err != nil {
 		return nil, err
 	}
 	if l.normals, err = memory.Make[float64](arena, 3*int64(count)); err != nil {

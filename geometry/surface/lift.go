@@ -157,7 +157,7 @@ func (a *surroundings) search(s *search, point int32, count int) int32 {
 }
 
 // maxSteps bounds the way from one vertex to the next.
-const maxSteps = 4
+const maxSteps = 2
 
 // hasNormal says whether a vertex has a normal: its own, or that of a face.
 func hasNormal(v *geometry.View, p int) bool {

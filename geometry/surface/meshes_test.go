@@ -123,7 +123,7 @@ func needles(count int) testMesh {
 	m := testMesh{name: "needles"}
 	for i := range count {
 		x := float64(i)
-		m.positions = append(m.positions, x, 0.01*x*x, 0, x+0.9, 0.01*x*x, 1e-5*x, x+0.3, 0.01*x*x+1e-5, 0)
+		m.positions = append(m.positions, x, 0.01*x*x, 0, x+0.9, 0.01*x*x, 1e-4*x, x+0.3, 0.01*x*x+1e-3, 0)
 		m.faces = append(m.faces, int32(3*i), int32(3*i+1), int32(3*i+2))
 	}
 	return m

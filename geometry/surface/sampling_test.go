@@ -95,10 +95,7 @@ func TestSymmetries(t *testing.T) {
 			for p := range want.Count() {
 				r3.Put(turned, p, r3.At(want.Positions, p).Rotated(&y.rotation).Times(unit))
 			}
-			bound := 1e-9
-			if y.translation.MaxAbs() > 0 {
-				bound = 1e-8 // what the coordinates themselves have lost
-			}
+			const bound = 1e-9
 			if d := largestDifference(got.Positions, turned); d > bound {
 				t.Fatalf("%s: positions differ by %g", changed.name, d)
 			}
@@ -132,14 +129,14 @@ func sameGraphs(t *testing.T, name string, got, want *Sampling, bound float64) {
 					f := e + int64(i)
 					a := turn(pair[0].CosAngle[e], pair[0].SinAngle[e], pair[0].CosAngle[f], pair[0].SinAngle[f])
 					b := turn(pair[1].CosAngle[e], pair[1].SinAngle[e], pair[1].CosAngle[f], pair[1].SinAngle[f])
-					if math.Hypot(a[0]-b[0], a[1]-b[1]) > 1e4*bound {
+					if math.Hypot(a[0]-b[0], a[1]-b[1]) > bound {
 						t.Fatalf("%s: angle between neighbours %d and %d of %d: %v, want %v", name, 0, i, p, a, b)
 					}
 				}
 			}
 		}
 	}
-	if d := largestDifference(invariants(got.Moments), invariants(want.Moments)); d > 100*bound {
+	if d := largestDifference(invariants(got.Moments), invariants(want.Moments)); d > bound {
 		t.Fatalf("%s: moments differ by %g", name, d)
 	}
 }
@@ -164,7 +161,7 @@ func sameLift(t *testing.T, name string, got, want *Sampling, number []int32, bo
 		return sum
 	}
 	for p, n := range number {
-		if d := math.Abs(values(got, int(n)) - values(want, p)); d > 1e3*bound {
+		if d := math.Abs(values(got, int(n)) - values(want, p)); d > bound {
 			t.Fatalf("%s: vertex %d hears a value that differs by %g", name, p, d)
 		}
 	}
