@@ -271,24 +271,22 @@ func combine(corner [3]r3.Vec, b [3]float64) r3.Vec {
 // barycentric gives the barycentric coordinates of a face's candidate: piece,
 // among its own, and number, among all.
 func (c *candidates) barycentric(d division, s cuts, piece, number int64) [3]float64 {
-	if d.n == 1 && d.m == 1 && c.seed == 0 {
-		return [3]float64{1.0 / 3, 1.0 / 3, 1.0 / 3}
-	}
 	u, v := 0.5, 0.5
 	if c.seed != 0 {
 		u, v = geometry.RandomUniform(c.seed, 2*uint64(number)), geometry.RandomUniform(c.seed, 2*uint64(number)+1)
 	}
-	var b [3]float64
+	b := [3]float64{1.0 / 3, 1.0 / 3, 1.0 / 3}
 	switch {
 	case d.m > 1:
 		b = s.at((float64(piece%int64(d.m))+u)/float64(d.m), v)
-	case c.seed == 0:
-		b = [3]float64{1.0 / 3, 1.0 / 3, 1.0 / 3}
-	default:
+	case c.seed != 0:
 		if u+v > 1 {
 			u, v = 1-u, 1-v
 		}
 		b = [3]float64{1 - u - v, u, v}
+	}
+	if d.n == 1 {
+		return b
 	}
 	// Row r from the first corner has 2r+1 triangles, by turns upright and upside
 	// down, whose centres these are.

@@ -14,7 +14,7 @@ const (
 	// that lies on the hip is not its neighbour.
 	sameSheet = -0.2
 
-	pointsPerLeaf = 8
+	pointsPerLeaf = 16
 	pointRows     = 64 // points handled at a time
 )
 
@@ -198,10 +198,12 @@ func (s *Sampling) RelTan(level int, o geometry.RelTanOptions, rows []float64) e
 	}
 	width := o.RowWidth()
 	within := &s.Levels[level].Within
-	for p := range s.Levels[level].Points {
-		if err := o.PointRow(rows[width*p:][:width], s.Positions, s.Frames, p, within.of(p)); err != nil {
-			return err
+	return s.threads.Range(nil, s.Levels[level].Points, pointRows, func(_, begin, end int) error {
+		for p := begin; p < end; p++ {
+			if err := o.PointRow(rows[width*p:][:width], s.Positions, s.Frames, p, within.of(p)); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -118,6 +118,25 @@ func spikyBall(n int) testMesh {
 	return m
 }
 
+// cone has rings of n vertices, each turned against the one below.
+func cone(n, rings int, twist float64) testMesh {
+	m := testMesh{name: "cone"}
+	for j := range rings {
+		for i := range n {
+			sin, cos := math.Sincos(2*math.Pi*float64(i)/float64(n) + twist*float64(j))
+			radius := 1 + 0.02*float64(j)
+			m.positions = append(m.positions, radius*cos, radius*sin, 0.3*float64(j))
+		}
+	}
+	for j := range rings - 1 {
+		for i := range n {
+			a, b := int32(j*n+i), int32(j*n+(i+1)%n)
+			m.faces = append(m.faces, a, b, b+int32(n), a, b+int32(n), a+int32(n))
+		}
+	}
+	return m
+}
+
 // needles are long thin triangles along a bent line.
 func needles(count int) testMesh {
 	m := testMesh{name: "needles"}

@@ -87,7 +87,8 @@ type Sampling struct {
 	Moments []float64
 	Lift    Lift
 
-	arena *memory.Arena
+	threads *parallel.Pool
+	arena   *memory.Arena
 }
 
 // Level is the first points of a sampling, themselves an even sampling.
@@ -113,7 +114,7 @@ func New(v *geometry.View, o Options, control *parallel.Control) (s *Sampling, e
 		return nil, &geometry.InvalidMeshError{Element: "face", Problem: "there is none to sample, and no vertex with a normal of its own"}
 	}
 	r := v.Resources()
-	s = &Sampling{arena: r.NewArena("surface")}
+	s = &Sampling{threads: r.Threads, arena: r.NewArena("surface")}
 	defer func() {
 		if err != nil {
 			s.Free()

@@ -105,6 +105,33 @@ func TestSymmetries(t *testing.T) {
 	}
 }
 
+// Bodies that rotations leave the same have no first point of their own, but
+// one sampling up to these.
+func TestBodiesWithRotations(t *testing.T) {
+	for _, m := range []testMesh{cone(16, 12, 0), cone(16, 12, 0.1), flat(9), strip(30, 0.3)} {
+		want := pairwiseDistances(sample(t, m, smallOptions(), 1))
+		for _, y := range symmetries(2) {
+			changed, _ := y.of(m)
+			if d := largestDifference(pairwiseDistances(sample(t, changed, smallOptions(), 1)), want); d > 1e-9 {
+				t.Errorf("%s: distances of points differ by %g", changed.name, d)
+			}
+		}
+	}
+}
+
+// pairwiseDistances are those of all pairs of points, in order, in units of the
+// spacing.
+func pairwiseDistances(s *Sampling) (distances []float64) {
+	for p := range s.Count() {
+		for q := range p {
+			d := r3.At(s.Positions, p).Minus(r3.At(s.Positions, q)).Length()
+			distances = append(distances, d/s.Levels[0].Spacing)
+		}
+	}
+	slices.Sort(distances)
+	return distances
+}
+
 // sameGraphs compares what does not depend on frames: the neighbours, the
 // lengths, θ and g up to the frames' own angles, and the moments' magnitudes.
 func sameGraphs(t *testing.T, name string, got, want *Sampling, bound float64) {
@@ -359,6 +386,37 @@ func (s *Sampling) checkGaugeChange(t *testing.T, scales []int) {
 				sin, cos := math.Sincos(-float64(n) * g)
 				if math.Hypot(gotX-(cos*x-sin*y), gotY-(sin*x+cos*y)) > 1e-12 {
 					t.Fatalf("point %d, order %d: %g + %gi became %g + %gi at the angle %g", p, n, x, y, gotX, gotY, g)
+				}
+			}
+		}
+	}
+}
+
+// RelTan over the neighbours of each point, by its definition (§4).
+func TestRelTan(t *testing.T) {
+	s := sample(t, spikyBall(9), smallOptions(), 2)
+	powers := []float64{0.5, 0.7, -1}
+	for level := range s.Levels {
+		l := &s.Levels[level]
+		got := make([]float64, 2*len(powers)*l.Points)
+		if err := s.RelTan(level, geometry.RelTanOf(powers...), got); err != nil {
+			t.Fatal(err)
+		}
+		for p := range l.Points {
+			ring := l.Within.of(p)
+			for i, r := range powers {
+				var sum r3.Vec
+				lengths := 0.0
+				for _, q := range ring {
+					d := r3.At(s.Positions, int(q)).Minus(r3.At(s.Positions, p))
+					sum = sum.Plus(d.Times(math.Pow(d.Length(), -r)))
+					lengths += math.Pow(d.Length(), r-1)
+				}
+				f := r3.FrameAt(s.Frames, p)
+				want := local(&f, sum.Times(lengths*math.Pow(float64(len(ring)), -1.5)))
+				row := got[2*(len(powers)*p+i):]
+				if math.Hypot(row[0]-want[0], row[1]-want[1]) > 1e-12 {
+					t.Fatalf("level %d, point %d, power %g: %v, want %v", level, p, r, row[:2], want[:2])
 				}
 			}
 		}
