@@ -137,6 +137,17 @@ func cone(n, rings int, twist float64) testMesh {
 	return m
 }
 
+// disc has so many sectors around its middle.
+func disc(sectors int) testMesh {
+	m := testMesh{name: "disc", positions: []float64{0.3, 0.2, 0.1}}
+	for i := range sectors {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / float64(sectors))
+		m.positions = append(m.positions, 0.3+cos, 0.2+sin, 0.1)
+		m.faces = append(m.faces, 0, int32(i+1), int32((i+1)%sectors+1))
+	}
+	return m
+}
+
 // needles are long thin triangles along a bent line.
 func needles(count int) testMesh {
 	m := testMesh{name: "needles"}

@@ -87,8 +87,8 @@ type Sampling struct {
 	Moments []float64
 	Lift    Lift
 
-	threads *parallel.Pool
-	arena   *memory.Arena
+	resources geometry.Resources
+	arena     *memory.Arena
 }
 
 // Level is the first points of a sampling, themselves an even sampling.
@@ -114,7 +114,7 @@ func New(v *geometry.View, o Options, control *parallel.Control) (s *Sampling, e
 		return nil, &geometry.InvalidMeshError{Element: "face", Problem: "there is none to sample, and no vertex with a normal of its own"}
 	}
 	r := v.Resources()
-	s = &Sampling{threads: r.Threads, arena: r.NewArena("surface")}
+	s = &Sampling{resources: r, arena: r.NewArena("surface")}
 	defer func() {
 		if err != nil {
 			s.Free()
@@ -126,7 +126,7 @@ func New(v *geometry.View, o Options, control *parallel.Control) (s *Sampling, e
 	}
 	scratch := r.NewArena("scratch")
 	defer scratch.Free()
-	finest, err := s.connect(r, scratch, &o, control.Stage(0.6, 0.8))
+	finest, err := s.connect(scratch, &o, control.Stage(0.6, 0.8))
 	if err != nil {
 		return s, err
 	}
