@@ -52,11 +52,11 @@ func benchmarkParts(b *testing.B, v *geometry.View) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &Sampling{arena: r.NewArena("test")}
+	s := &Sampling{resources: r, arena: r.NewArena("test")}
 	if err := s.choose(v, &o, nil); err != nil {
 		b.Fatal(err)
 	}
-	finest, err := s.connect(r, &o, nil)
+	finest, err := s.connect(s.arena, &o, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func benchmarkParts(b *testing.B, v *geometry.View) {
 			return err
 		}},
 		{"boxes", func(arena *memory.Arena) error {
-			_, err := newBoxes(r, arena, c.positions, candidatesPerLeaf)
+			_, err := newBoxes(r, arena, c.positions, candidatesPerLeaf, nil)
 			return err
 		}},
 		{"farthest", func(arena *memory.Arena) error {
@@ -77,13 +77,13 @@ func benchmarkParts(b *testing.B, v *geometry.View) {
 			return err
 		}},
 		{"connect", func(arena *memory.Arena) error {
-			fresh := Sampling{Positions: s.Positions, Frames: s.Frames, Levels: s.Levels, arena: arena}
-			_, err := fresh.connect(r, &o, nil)
+			fresh := Sampling{resources: r, Positions: s.Positions, Frames: s.Frames, Levels: s.Levels, arena: arena}
+			_, err := fresh.connect(arena, &o, nil)
 			return err
 		}},
 		{"lift", func(arena *memory.Arena) error {
-			fresh := Sampling{Positions: s.Positions, Frames: s.Frames, arena: arena}
-			return fresh.setLift(v, finest, o.LiftNeighbors, nil)
+			fresh := Sampling{resources: r, Positions: s.Positions, Frames: s.Frames, arena: arena}
+			return fresh.setLift(v, arena, finest, o.LiftNeighbors, nil)
 		}},
 	} {
 		b.Run(part.name, func(b *testing.B) {

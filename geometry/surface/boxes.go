@@ -6,6 +6,7 @@ import (
 	"libeman/geometry"
 	"libeman/geometry/internal/r3"
 	"libeman/geometry/memory"
+	"libeman/geometry/parallel"
 )
 
 // boxes is a binary tree of bounding boxes over points in Morton order, each
@@ -20,7 +21,7 @@ type boxes struct {
 }
 
 // newBoxes builds the tree of packed positions. Its arrays come from the arena.
-func newBoxes(r geometry.Resources, arena *memory.Arena, positions []float64, leafSize int) (b *boxes, err error) {
+func newBoxes(r geometry.Resources, arena *memory.Arena, positions []float64, leafSize int, control *parallel.Control) (b *boxes, err error) {
 	count := len(positions) / 3
 	b = &boxes{leafSize: leafSize, leaves: 1}
 	for b.leaves*leafSize < count {
@@ -32,21 +33,27 @@ func newBoxes(r geometry.Resources, arena *memory.Arena, positions []float64, le
 	if b.bounds, err = memory.Make[float64](arena, 12*int64(b.leaves)); err != nil {
 		return nil, err
 	}
-	if b.numbers, err = mortonOrder(r, arena, positions); err != nil {
+	if b.numbers, err = mortonOrder(r, arena, positions, control); err != nil {
 		return nil, err
 	}
-	_ = r.Threads.Range(nil, count, blockRows, func(_, begin, end int) error {
+	err = r.Threads.Range(nil, count, blockRows, func(_, begin, end int) error {
 		for i := begin; i < end; i++ {
 			r3.Put(b.points, i, r3.At(positions, int(b.numbers[i])))
 		}
 		return nil
 	})
-	_ = r.Threads.Range(nil, b.leaves, leavesAtOnce, func(_, begin, end int) error {
+	if err != nil {
+		return nil, err
+	}
+	err = r.Threads.Range(nil, b.leaves, leavesAtOnce, func(_, begin, end int) error {
 		for leaf := begin; leaf < end; leaf++ {
 			b.boundLeaf(leaf)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
 	for node := b.leaves - 1; node > 0; node-- {
 		box, left, right := b.bounds[6*node:][:6], b.bounds[12*node:][:6], b.bounds[12*node+6:][:6]
 		for k := range 3 {
@@ -95,7 +102,7 @@ const (
 
 // mortonOrder sorts points by the interleaved bits of their coordinates, so
 // that those near in the order are near in space (a radix sort).
-func mortonOrder(r geometry.Resources, arena *memory.Arena, positions []float64) (order []int32, err error) {
+func mortonOrder(r geometry.Resources, arena *memory.Arena, positions []float64, control *parallel.Control) (order []int32, err error) {
 	scratch := r.NewArena("scratch")
 	defer scratch.Free()
 	count := len(positions) / 3
@@ -108,14 +115,20 @@ func mortonOrder(r geometry.Resources, arena *memory.Arena, positions []float64)
 	}
 	keys, spare := keys[:count], keys[count:]
 	low, scale := grid(positions)
-	_ = r.Threads.Range(nil, count, blockRows, func(_, begin, end int) error {
+	err = r.Threads.Range(nil, count, blockRows, func(_, begin, end int) error {
 		for i := begin; i < end; i++ {
 			p := r3.At(positions, i).Minus(low).Times(scale)
 			keys[i] = (spread(p.X)|spread(p.Y)<<1|spread(p.Z)<<2)<<numberBits | uint64(i)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
 	for digit := range digits {
+		if err := control.Stopped(); err != nil {
+			return nil, err
+		}
 		sortByDigit(keys, spare, numberBits+mortonBits*digit)
 		keys, spare = spare, keys
 	}

@@ -21,7 +21,9 @@ const (
 	perPoint = 4.31 // candidates for each point wanted, by area
 	slice    = 0.77 // the longest piece of a face, in units of √(area/points)
 
-	slicesPerPoint = 15.9 // bounds of their number
+	// The bound of the number of slices.
+	slicesAlways   = 50021
+	slicesPerPoint = 15.9
 	slicesPerFace  = 3.97
 )
 
@@ -36,7 +38,6 @@ type candidates struct {
 	view      *geometry.View
 	seed      uint64
 	centre    r3.Vec    // of the surface's area
-	area      float64   // of the surface
 	density   float64   // n² of a face of unit area
 	length    float64   // of a slice
 	offsets   []int64   // of each face's candidates, F+1; nil without faces
@@ -71,7 +72,7 @@ func (c *candidates) takeVertices(arena, scratch *memory.Arena, control *paralle
 		return err
 	}
 	count := len(positions) / 3
-	sums, err := c.sum(scratch, count, 3, control, func(_ int, sums []float64, begin, end int) {
+	sums, err := c.sum(scratch, count, 3, control, func(sums []float64, begin, end int) {
 		for i := begin; i < end; i++ {
 			add(sums, 1, r3.At(positions, i))
 		}
@@ -80,7 +81,7 @@ func (c *candidates) takeVertices(arena, scratch *memory.Arena, control *paralle
 		return err
 	}
 	c.centre = r3.At(sums, 0).Times(1 / float64(count))
-	sums, err = c.sum(scratch, count, 6, nil, func(_ int, sums []float64, begin, end int) {
+	sums, err = c.sum(scratch, count, 6, nil, func(sums []float64, begin, end int) {
 		for i := begin; i < end; i++ {
 			p := r3.At(positions, i).Minus(c.centre)
 			r3.Put(c.positions, i, p)
@@ -96,14 +97,14 @@ func (c *candidates) takeVertices(arena, scratch *memory.Arena, control *paralle
 
 // sum calls body for blocks of [0, n), each with sums of its own, and adds these
 // in the order of the blocks.
-func (c *candidates) sum(scratch *memory.Arena, n, width int, control *parallel.Control, body func(worker int, sums []float64, begin, end int)) (total []float64, err error) {
+func (c *candidates) sum(scratch *memory.Arena, n, width int, control *parallel.Control, body func(sums []float64, begin, end int)) (total []float64, err error) {
 	blocks := (n + blockRows - 1) / blockRows
 	sums, err := memory.Make[float64](scratch, int64(blocks)*int64(width))
 	if err != nil {
 		return nil, err
 	}
-	err = c.view.Resources().Threads.Range(control, n, blockRows, func(worker, begin, end int) error {
-		body(worker, sums[begin/blockRows*width:][:width], begin, end)
+	err = c.view.Resources().Threads.Range(control, n, blockRows, func(_, begin, end int) error {
+		body(sums[begin/blockRows*width:][:width], begin, end)
 		return nil
 	})
 	if err != nil {
@@ -161,7 +162,7 @@ func (c *candidates) measure(scratch *memory.Arena, points int, control *paralle
 	faces := c.view.FaceCount()
 	// For each kind of weight its sum and that of the faces' centres, then the
 	// noise, then Σ longest·√area.
-	sums, err := c.sum(scratch, faces, 14, control, func(_ int, sums []float64, begin, end int) {
+	sums, err := c.sum(scratch, faces, 14, control, func(sums []float64, begin, end int) {
 		for face := begin; face < end; face++ {
 			corner := c.corners(face)
 			area, longest := sizes(corner)
@@ -181,16 +182,15 @@ func (c *candidates) measure(scratch *memory.Arena, points int, control *paralle
 	switch {
 	case sums[0] > noArea*sums[12]:
 		kind = 0
-		c.area = sums[0]
-		c.density = perPoint * float64(points) / c.area
-		c.length = slice * math.Sqrt(c.area/float64(points))
+		c.density = perPoint * float64(points) / sums[0]
+		c.length = slice * math.Sqrt(sums[0]/float64(points))
 	case sums[4] > coincident:
 		kind = 1
 	}
 	// Where slices would become too many, as on a surface of needles alone, they
 	// are made longer: n² triangles of longest/n, n ≤ 1 + √(area·density).
 	long := sums[4] + math.Sqrt(c.density)*sums[13]
-	c.length = max(c.length, long/(slicesPerPoint*float64(points)+slicesPerFace*float64(faces)))
+	c.length = max(c.length, long/(slicesAlways+slicesPerPoint*float64(points)+slicesPerFace*float64(faces)))
 	w[kind] = 1 / sums[4*kind]
 	c.centre = r3.At(sums[4*kind+1:], 0).Times(w[kind])
 	return w, nil
@@ -242,7 +242,7 @@ func (c *candidates) place(arena, scratch *memory.Arena, w weight, control *para
 	if c.positions, err = memory.Make[float64](arena, 3*c.offsets[faces]); err != nil {
 		return err
 	}
-	sums, err := c.sum(scratch, faces, 6, control, func(_ int, sums []float64, begin, end int) {
+	sums, err := c.sum(scratch, faces, 6, control, func(sums []float64, begin, end int) {
 		for face := begin; face < end; face++ {
 			corner := c.corners(face)
 			area, longest := sizes(corner)
@@ -271,24 +271,22 @@ func combine(corner [3]r3.Vec, b [3]float64) r3.Vec {
 // barycentric gives the barycentric coordinates of a face's candidate: piece,
 // among its own, and number, among all.
 func (c *candidates) barycentric(d division, s cuts, piece, number int64) [3]float64 {
-	if d.n == 1 && d.m == 1 && c.seed == 0 {
-		return [3]float64{1.0 / 3, 1.0 / 3, 1.0 / 3}
-	}
 	u, v := 0.5, 0.5
 	if c.seed != 0 {
 		u, v = geometry.RandomUniform(c.seed, 2*uint64(number)), geometry.RandomUniform(c.seed, 2*uint64(number)+1)
 	}
-	var b [3]float64
+	b := [3]float64{1.0 / 3, 1.0 / 3, 1.0 / 3}
 	switch {
 	case d.m > 1:
 		b = s.at((float64(piece%int64(d.m))+u)/float64(d.m), v)
-	case c.seed == 0:
-		b = [3]float64{1.0 / 3, 1.0 / 3, 1.0 / 3}
-	default:
+	case c.seed != 0:
 		if u+v > 1 {
 			u, v = 1-u, 1-v
 		}
 		b = [3]float64{1 - u - v, u, v}
+	}
+	if d.n == 1 {
+		return b
 	}
 	// Row r from the first corner has 2r+1 triangles, by turns upright and upside
 	// down, whose centres these are.

@@ -39,7 +39,7 @@ func chooseFarthest(r geometry.Resources, arena *memory.Arena, c *candidates, co
 	scratch := r.NewArena("scratch")
 	defer scratch.Free()
 	f := &farthest{}
-	if f.boxes, err = newBoxes(r, scratch, c.positions, candidatesPerLeaf); err != nil {
+	if f.boxes, err = newBoxes(r, scratch, c.positions, candidatesPerLeaf, control); err != nil {
 		return nil, err
 	}
 	if err := control.Stopped(); err != nil {

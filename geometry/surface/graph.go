@@ -14,7 +14,7 @@ const (
 	// that lies on the hip is not its neighbour.
 	sameSheet = -0.2
 
-	pointsPerLeaf = 8
+	pointsPerLeaf = 16
 	pointRows     = 64 // points handled at a time
 )
 
@@ -31,20 +31,13 @@ type Edges struct {
 // of are the neighbours of p.
 func (e *Edges) of(p int) []int32 { return e.Neighbors[e.Offsets[p]:e.Offsets[p+1]] }
 
-// level is a level's points to search in.
-type level struct {
-	sheet
-	arena *memory.Arena
-}
-
-// level prepares the first count points for searches.
-func (s *Sampling) level(r geometry.Resources, count int) (l *level, err error) {
-	l = &level{arena: r.NewArena("scratch")}
-	if l.boxes, err = newBoxes(r, l.arena, s.Positions[:3*count], pointsPerLeaf); err == nil {
-		l.normals, err = memory.Make[float64](l.arena, 3*int64(count))
+// sheet prepares the first count points for searches, in memory of the arena.
+func (s *Sampling) sheet(arena *memory.Arena, count int) (l *sheet, err error) {
+	l = &sheet{}
+	if l.boxes, err = newBoxes(s.resources, arena, s.Positions[:3*count], pointsPerLeaf, nil); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		l.arena.Free()
+	if l.normals, err = memory.Make[float64](arena, 3*int64(count)); err != nil {
 		return nil, err
 	}
 	for i, number := range l.numbers {
@@ -55,79 +48,65 @@ func (s *Sampling) level(r geometry.Resources, count int) (l *level, err error) 
 
 func (s *Sampling) normal(p int) r3.Vec { return r3.At(s.Frames, 3*p+2) }
 
-// searches returns one search of a level for each thread.
-func (l *level) searches(r geometry.Resources) []search {
-	searches := make([]search, r.Threads.Threads())
+// searches returns one search for each thread.
+func (l *sheet) searches(threads int) []search {
+	searches := make([]search, threads)
 	for i := range searches {
-		searches[i].sheet = &l.sheet
+		searches[i].sheet = l
 	}
 	return searches
 }
 
-// from places a search at a point of the sampling.
-func (q *search) from(s *Sampling, p int, except int32) {
-	q.place, q.normal, q.agreement, q.except = r3.At(s.Positions, p), s.normal(p), sameSheet, except
+// from places a search at a point of the sampling, on its sheet.
+func (q *search) from(s *Sampling, p int) {
+	q.place, q.normal, q.agreement, q.except = r3.At(s.Positions, p), s.normal(p), sameSheet, -1
 }
 
 // connect builds the graphs of all levels, and the moments. It returns the
-// finest level.
-func (s *Sampling) connect(r geometry.Resources, o *Options, control *parallel.Control) (finest *level, err error) {
-	if finest, err = s.level(r, s.Count()); err != nil {
+// finest level to search in.
+func (s *Sampling) connect(scratch *memory.Arena, o *Options, control *parallel.Control) (finest *sheet, err error) {
+	if finest, err = s.sheet(scratch, s.Count()); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			finest.arena.Free()
-		}
-	}()
+	if err = s.connectFinest(o, finest, control.Stage(0, 0.6)); err != nil {
+		return nil, err
+	}
 	finer := finest
-	for i := range s.Levels {
-		stage := control.Stage(float64(i)/float64(len(s.Levels)), float64(i+1)/float64(len(s.Levels)))
-		if finer, err = s.connectLevel(r, o, i, finer, stage); err != nil {
+	share := 0.4 / float64(len(s.Levels))
+	for i := 1; i < len(s.Levels); i++ {
+		stage := control.Stage(0.6+float64(i-1)*share, 0.6+float64(i)*share)
+		if finer, err = s.connectCoarser(scratch, o, i, finer, stage); err != nil {
 			return nil, err
 		}
-		if i > 0 {
-			defer finer.arena.Free()
-		}
 	}
-	return finest, nil
+	return finest, control.Finish()
 }
 
-// connectLevel builds the graphs of level i, given the next finer one (or that
-// level, the finest), and returns it.
-func (s *Sampling) connectLevel(r geometry.Resources, o *Options, i int, finer *level, control *parallel.Control) (own *level, err error) {
-	to := &s.Levels[i]
-	if i == 0 {
-		err = s.connectFinest(r, o, finer, control)
-		return finer, err
-	}
-	if own, err = s.level(r, to.Points); err != nil {
+// connectCoarser builds the graphs of level i, and returns it to search in.
+func (s *Sampling) connectCoarser(scratch *memory.Arena, o *Options, i int, finer *sheet, control *parallel.Control) (own *sheet, err error) {
+	to, finerPoints := &s.Levels[i], s.Levels[i-1].Points
+	if own, err = s.sheet(scratch, to.Points); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			own.arena.Free()
-		}
-	}()
-	if err = s.edges(r, &to.Within, own, to.Points, o.Neighbors, nearestOthers, control.Stage(0, 0.3)); err != nil {
+	if err = s.edges(&to.Within, own, to.Points, o.Neighbors, nearestOthers, control.Stage(0, 0.3)); err != nil {
 		return nil, err
 	}
 	to.Spacing = to.Within.meanLength()
-	if err = s.edges(r, &to.Down, finer, to.Points, o.Neighbors, nearestPoints, control.Stage(0.3, 0.6)); err != nil {
+	if err = s.edges(&to.Down, finer, to.Points, o.Neighbors, nearestPoints, control.Stage(0.3, 0.6)); err != nil {
 		return nil, err
 	}
-	return own, s.edges(r, &to.Up, own, s.Levels[i-1].Points, o.UpNeighbors, nearestPoints, control.Stage(0.6, 1))
+	return own, s.edges(&to.Up, own, finerPoints, o.UpNeighbors, nearestPoints, control.Stage(0.6, 1))
 }
 
 // connectFinest builds the graph of the finest level, and the moments of its
 // points.
-func (s *Sampling) connectFinest(r geometry.Resources, o *Options, finest *level, control *parallel.Control) (err error) {
+func (s *Sampling) connectFinest(o *Options, finest *sheet, control *parallel.Control) (err error) {
 	channels := MomentChannels(len(o.Scales))
 	if s.Moments, err = memory.Make[float64](s.arena, int64(s.Count()*channels*momentWidth)); err != nil {
 		return err
 	}
 	to := &s.Levels[0]
-	err = s.edges(r, &to.Within, finest, s.Count(), o.Neighbors, func(q *search, p, count int) []hit {
+	err = s.edges(&to.Within, finest, s.Count(), o.Neighbors, func(q *search, p, count int) []hit {
 		if len(o.Scales) > 0 {
 			count = max(count, o.Scales[len(o.Scales)-1])
 		}
@@ -149,7 +128,8 @@ func nearestOthers(q *search, p, count int) []hit {
 
 // edges connects the first points to what find finds in a level, about count
 // each.
-func (s *Sampling) edges(r geometry.Resources, to *Edges, in *level, points, count int, find func(q *search, p, count int) []hit, control *parallel.Control) (err error) {
+func (s *Sampling) edges(to *Edges, in *sheet, points, count int, find func(q *search, p, count int) []hit, control *parallel.Control) (err error) {
+	r := s.resources
 	scratch := r.NewArena("scratch")
 	defer scratch.Free()
 	stride := min(2*count, len(in.numbers))
@@ -160,12 +140,12 @@ func (s *Sampling) edges(r geometry.Resources, to *Edges, in *level, points, cou
 	if to.Offsets, err = memory.Make[int64](s.arena, int64(points)+1); err != nil {
 		return err
 	}
-	searches := in.searches(r)
+	searches := in.searches(r.Threads.Threads())
 	err = r.Threads.Range(control, points, pointRows, func(worker, begin, end int) error {
 		q := &searches[worker]
 		q.guess = 0 // what a block finds first does not depend on the thread
 		for p := begin; p < end; p++ {
-			q.from(s, p, -1)
+			q.from(s, p)
 			hits := find(q, p, count)
 			ring := found[p*stride:][:len(hits)]
 			for i, h := range hits {
@@ -219,10 +199,12 @@ func (s *Sampling) RelTan(level int, o geometry.RelTanOptions, rows []float64) e
 	}
 	width := o.RowWidth()
 	within := &s.Levels[level].Within
-	for p := range s.Levels[level].Points {
-		if err := o.PointRow(rows[width*p:][:width], s.Positions, s.Frames, p, within.of(p)); err != nil {
-			return err
+	return s.resources.Threads.Range(nil, s.Levels[level].Points, pointRows, func(_, begin, end int) error {
+		for p := begin; p < end; p++ {
+			if err := o.PointRow(rows[width*p:][:width], s.Positions, s.Frames, p, within.of(p)); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -37,27 +37,28 @@ type surroundings struct {
 
 const surroundingWidth = 48
 
-func (s *Sampling) surroundings(r geometry.Resources, l *level) (a surroundings, err error) {
+func (s *Sampling) surroundings(arena *memory.Arena, l *sheet) (a surroundings, err error) {
 	count := s.Count()
 	a.width = min(surroundingWidth, count)
 	size := int64(count) * int64(a.width)
-	if a.points, err = memory.Make[int32](l.arena, size); err != nil {
+	if a.points, err = memory.Make[int32](arena, size); err != nil {
 		return a, err
 	}
-	if a.distance, err = memory.Make[float64](l.arena, size); err != nil {
+	if a.distance, err = memory.Make[float64](arena, size); err != nil {
 		return a, err
 	}
-	if a.rows, err = memory.Make[float64](l.arena, 6*int64(count)); err != nil {
+	if a.rows, err = memory.Make[float64](arena, 6*int64(count)); err != nil {
 		return a, err
 	}
-	searches := l.searches(r)
-	return a, r.Threads.Range(nil, count, pointRows, func(worker, begin, end int) error {
+	threads := s.resources.Threads
+	searches := l.searches(threads.Threads())
+	return a, threads.Range(nil, count, pointRows, func(worker, begin, end int) error {
 		q := &searches[worker]
 		q.guess = 0
 		for p := begin; p < end; p++ {
 			r3.Put(a.rows, 2*p, r3.At(s.Positions, p))
 			r3.Put(a.rows, 2*p+1, s.normal(p))
-			q.from(s, p, -1)
+			q.from(s, p)
 			q.agreement = anyNormal
 			hits := q.nearest(a.width)
 			for i, h := range hits[:a.width] {
@@ -93,8 +94,8 @@ func (a *surroundings) near(s *search, point int32, count int) (nearest int32, c
 }
 
 // setLift finds the points of all vertices, and their weights.
-func (s *Sampling) setLift(v *geometry.View, finest *level, count int, control *parallel.Control) (err error) {
-	r := v.Resources()
+func (s *Sampling) setLift(v *geometry.View, scratch *memory.Arena, finest *sheet, count int, control *parallel.Control) (err error) {
+	threads := s.resources.Threads
 	l := &s.Lift
 	l.Count = min(count, s.Count())
 	size := int64(l.Count) * int64(v.VertexCount())
@@ -104,14 +105,14 @@ func (s *Sampling) setLift(v *geometry.View, finest *level, count int, control *
 	if l.Weights, err = memory.Make[float64](s.arena, size); err != nil {
 		return err
 	}
-	around, err := s.surroundings(r, finest)
+	around, err := s.surroundings(scratch, finest)
 	if err != nil {
 		return err
 	}
-	searches := finest.searches(r)
+	searches := finest.searches(threads.Threads())
 	centre := r3.At(s.Center[:], 0)
 	wanted := min(count+1, s.Count())
-	return r.Threads.Range(control, v.VertexCount(), vertexRows, func(worker, begin, end int) error {
+	return threads.Range(control, v.VertexCount(), vertexRows, func(worker, begin, end int) error {
 		q := &searches[worker]
 		q.except = -1
 		point := int32(0) // near the vertex before
@@ -157,7 +158,7 @@ func (a *surroundings) search(s *search, point int32, count int) int32 {
 }
 
 // maxSteps bounds the way from one vertex to the next.
-const maxSteps = 4
+const maxSteps = 2
 
 // hasNormal says whether a vertex has a normal: its own, or that of a face.
 func hasNormal(v *geometry.View, p int) bool {

@@ -118,12 +118,42 @@ func spikyBall(n int) testMesh {
 	return m
 }
 
+// cone has rings of n vertices, each turned against the one below.
+func cone(n, rings int, twist float64) testMesh {
+	m := testMesh{name: "cone"}
+	for j := range rings {
+		for i := range n {
+			sin, cos := math.Sincos(2*math.Pi*float64(i)/float64(n) + twist*float64(j))
+			radius := 1 + 0.02*float64(j)
+			m.positions = append(m.positions, radius*cos, radius*sin, 0.3*float64(j))
+		}
+	}
+	for j := range rings - 1 {
+		for i := range n {
+			a, b := int32(j*n+i), int32(j*n+(i+1)%n)
+			m.faces = append(m.faces, a, b, b+int32(n), a, b+int32(n), a+int32(n))
+		}
+	}
+	return m
+}
+
+// disc has so many sectors around its middle.
+func disc(sectors int) testMesh {
+	m := testMesh{name: "disc", positions: []float64{0.3, 0.2, 0.1}}
+	for i := range sectors {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / float64(sectors))
+		m.positions = append(m.positions, 0.3+cos, 0.2+sin, 0.1)
+		m.faces = append(m.faces, 0, int32(i+1), int32((i+1)%sectors+1))
+	}
+	return m
+}
+
 // needles are long thin triangles along a bent line.
 func needles(count int) testMesh {
 	m := testMesh{name: "needles"}
 	for i := range count {
 		x := float64(i)
-		m.positions = append(m.positions, x, 0.01*x*x, 0, x+0.9, 0.01*x*x, 1e-5*x, x+0.3, 0.01*x*x+1e-5, 0)
+		m.positions = append(m.positions, x, 0.01*x*x, 0, x+0.9, 0.01*x*x, 1e-4*x, x+0.3, 0.01*x*x+1e-3, 0)
 		m.faces = append(m.faces, int32(3*i), int32(3*i+1), int32(3*i+2))
 	}
 	return m

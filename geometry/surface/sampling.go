@@ -87,7 +87,8 @@ type Sampling struct {
 	Moments []float64
 	Lift    Lift
 
-	arena *memory.Arena
+	resources geometry.Resources
+	arena     *memory.Arena
 }
 
 // Level is the first points of a sampling, themselves an even sampling.
@@ -113,7 +114,7 @@ func New(v *geometry.View, o Options, control *parallel.Control) (s *Sampling, e
 		return nil, &geometry.InvalidMeshError{Element: "face", Problem: "there is none to sample, and no vertex with a normal of its own"}
 	}
 	r := v.Resources()
-	s = &Sampling{arena: r.NewArena("surface")}
+	s = &Sampling{resources: r, arena: r.NewArena("surface")}
 	defer func() {
 		if err != nil {
 			s.Free()
@@ -123,12 +124,13 @@ func New(v *geometry.View, o Options, control *parallel.Control) (s *Sampling, e
 	if err = s.choose(v, &o, control.Stage(0, 0.6)); err != nil {
 		return s, err
 	}
-	finest, err := s.connect(r, &o, control.Stage(0.6, 0.8))
+	scratch := r.NewArena("scratch")
+	defer scratch.Free()
+	finest, err := s.connect(scratch, &o, control.Stage(0.6, 0.8))
 	if err != nil {
 		return s, err
 	}
-	defer finest.arena.Free()
-	return s, s.setLift(v, finest, o.LiftNeighbors, control.Stage(0.8, 1))
+	return s, s.setLift(v, scratch, finest, o.LiftNeighbors, control.Stage(0.8, 1))
 }
 
 // Free gives the sampling's memory back.

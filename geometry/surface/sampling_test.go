@@ -95,10 +95,7 @@ func TestSymmetries(t *testing.T) {
 			for p := range want.Count() {
 				r3.Put(turned, p, r3.At(want.Positions, p).Rotated(&y.rotation).Times(unit))
 			}
-			bound := 1e-9
-			if y.translation.MaxAbs() > 0 {
-				bound = 1e-8 // what the coordinates themselves have lost
-			}
+			const bound = 1e-9
 			if d := largestDifference(got.Positions, turned); d > bound {
 				t.Fatalf("%s: positions differ by %g", changed.name, d)
 			}
@@ -106,6 +103,33 @@ func TestSymmetries(t *testing.T) {
 			sameLift(t, changed.name, got, want, number, bound)
 		}
 	}
+}
+
+// Bodies that rotations leave the same have no first point of their own, but
+// one sampling up to these.
+func TestBodiesWithRotations(t *testing.T) {
+	for _, m := range []testMesh{cone(16, 12, 0), cone(16, 12, 0.1), flat(9), strip(30, 0.3)} {
+		want := pairwiseDistances(sample(t, m, smallOptions(), 1))
+		for _, y := range symmetries(2) {
+			changed, _ := y.of(m)
+			if d := largestDifference(pairwiseDistances(sample(t, changed, smallOptions(), 1)), want); d > 1e-9 {
+				t.Errorf("%s: distances of points differ by %g", changed.name, d)
+			}
+		}
+	}
+}
+
+// pairwiseDistances are those of all pairs of points, in order, in units of the
+// spacing.
+func pairwiseDistances(s *Sampling) (distances []float64) {
+	for p := range s.Count() {
+		for q := range p {
+			d := r3.At(s.Positions, p).Minus(r3.At(s.Positions, q)).Length()
+			distances = append(distances, d/s.Levels[0].Spacing)
+		}
+	}
+	slices.Sort(distances)
+	return distances
 }
 
 // sameGraphs compares what does not depend on frames: the neighbours, the
@@ -132,14 +156,14 @@ func sameGraphs(t *testing.T, name string, got, want *Sampling, bound float64) {
 					f := e + int64(i)
 					a := turn(pair[0].CosAngle[e], pair[0].SinAngle[e], pair[0].CosAngle[f], pair[0].SinAngle[f])
 					b := turn(pair[1].CosAngle[e], pair[1].SinAngle[e], pair[1].CosAngle[f], pair[1].SinAngle[f])
-					if math.Hypot(a[0]-b[0], a[1]-b[1]) > 1e4*bound {
+					if math.Hypot(a[0]-b[0], a[1]-b[1]) > bound {
 						t.Fatalf("%s: angle between neighbours %d and %d of %d: %v, want %v", name, 0, i, p, a, b)
 					}
 				}
 			}
 		}
 	}
-	if d := largestDifference(invariants(got.Moments), invariants(want.Moments)); d > 100*bound {
+	if d := largestDifference(invariants(got.Moments), invariants(want.Moments)); d > bound {
 		t.Fatalf("%s: moments differ by %g", name, d)
 	}
 }
@@ -164,7 +188,7 @@ func sameLift(t *testing.T, name string, got, want *Sampling, number []int32, bo
 		return sum
 	}
 	for p, n := range number {
-		if d := math.Abs(values(got, int(n)) - values(want, p)); d > 1e3*bound {
+		if d := math.Abs(values(got, int(n)) - values(want, p)); d > bound {
 			t.Fatalf("%s: vertex %d hears a value that differs by %g", name, p, d)
 		}
 	}
@@ -368,6 +392,37 @@ func (s *Sampling) checkGaugeChange(t *testing.T, scales []int) {
 	}
 }
 
+// RelTan over the neighbours of each point, by its definition (§4).
+func TestRelTan(t *testing.T) {
+	s := sample(t, spikyBall(9), smallOptions(), 2)
+	powers := []float64{0.5, 0.7, -1}
+	for level := range s.Levels {
+		l := &s.Levels[level]
+		got := make([]float64, 2*len(powers)*l.Points)
+		if err := s.RelTan(level, geometry.RelTanOf(powers...), got); err != nil {
+			t.Fatal(err)
+		}
+		for p := range l.Points {
+			ring := l.Within.of(p)
+			for i, r := range powers {
+				var sum r3.Vec
+				lengths := 0.0
+				for _, q := range ring {
+					d := r3.At(s.Positions, int(q)).Minus(r3.At(s.Positions, p))
+					sum = sum.Plus(d.Times(math.Pow(d.Length(), -r)))
+					lengths += math.Pow(d.Length(), r-1)
+				}
+				f := r3.FrameAt(s.Frames, p)
+				want := local(&f, sum.Times(lengths*math.Pow(float64(len(ring)), -1.5)))
+				row := got[2*(len(powers)*p+i):]
+				if math.Hypot(row[0]-want[0], row[1]-want[1]) > 1e-12 {
+					t.Fatalf("level %d, point %d, power %g: %v, want %v", level, p, r, row[:2], want[:2])
+				}
+			}
+		}
+	}
+}
+
 func TestLift(t *testing.T) {
 	o := smallOptions()
 	for _, m := range []testMesh{spikyBall(12), twoSheets(30), human(t, 33)} {
@@ -402,17 +457,25 @@ func TestLift(t *testing.T) {
 }
 
 // Points lie evenly: none much nearer to its nearest than the mean, and no
-// candidate farther from all than they are from each other.
+// vertex much farther from all. A disc of a thousand sectors is as even as others.
 func TestEvenness(t *testing.T) {
-	for _, m := range []testMesh{human(t, 0), human(t, 99), spikyBall(15)} {
+	for _, m := range []testMesh{human(t, 0), human(t, 99), spikyBall(15), disc(1000)} {
 		s := sample(t, m, smallOptions(), 1)
-		nearest, sum := math.Inf(1), 0.0
-		for p := range s.Count() {
-			d := math.Sqrt(nearestByBruteForce(s, s.Count(), r3.At(s.Positions, p), r3.Vec{}, anyNormal, p)[0].distance)
-			nearest, sum = min(nearest, d), sum+d
+		near := func(place r3.Vec, except int) float64 {
+			return math.Sqrt(nearestByBruteForce(s, s.Count(), place, r3.Vec{}, anyNormal, except)[0].distance)
 		}
-		if share := nearest * float64(s.Count()) / sum; share < 0.6 {
-			t.Errorf("%s: the nearest two points have %.2f of the mean distance", m.name, share)
+		least, mean, farthest := math.Inf(1), 0.0, 0.0
+		for p := range s.Count() {
+			d := near(r3.At(s.Positions, p), p)
+			least, mean = min(least, d), mean+d/float64(s.Count())
+		}
+		unit := math.Ldexp(1, -math.Ilogb(max(slices.Max(m.positions), -slices.Min(m.positions))))
+		for p := 0; p < m.vertices(); p += 10 {
+			place := r3.At(m.positions, p).Times(unit).Minus(r3.At(s.Center[:], 0))
+			farthest = max(farthest, near(place, -1))
+		}
+		if least < 0.8*mean || farthest > 1.2*mean {
+			t.Errorf("%s: the nearest two points have %.2f of the mean distance, and a vertex lies %.2f from all", m.name, least/mean, farthest/mean)
 		}
 	}
 }
