@@ -40,6 +40,8 @@ C_SOURCES  := $(shell find include capi tests -name '*.c' -o -name '*.h' -o -nam
 LINK := -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/capi/exports.map \
         -Wl,-z,now -Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete
 GO_BUILD := CGO_ENABLED=1 GOAMD64=v1 go build -buildmode=c-shared -trimpath $(TAGS)
+# Go's cache of results does not see the variable that a package reads at its start.
+GO_TEST  := go test $(if $(ISA),-count=1) $(TAGS)
 
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -101,16 +103,14 @@ generated: ## The committed assembly is what its generator writes
 	@go -C simd/avo vet .
 
 test-go: tools ## Go tests, and once more under the race detector
-	go test $(TAGS) ./...
-	go test $(TAGS) -race ./geometry/...
-	go test $(TAGS) -race -run 'Threads|ManyCallers|Fault|Stops|Cancel' ./core
+	$(GO_TEST) ./...
+	$(GO_TEST) -race ./geometry/...
+	$(GO_TEST) -race -run 'Threads|ManyCallers|Fault|Stops|Cancel' ./core
 
 # The kernels on processors that this machine may not be: without the faster
 # instruction sets it has, and emulated: AVX2 without AVX-512, the first x86-64,
 # and arm64, there with the layers too. EMAN_TEST_ISA fails where other kernels
 # are taken. Gradients against differences are in float64, which no set has.
-# -count=1: Go's cache of results does not see the variable that a package reads
-# at its start.
 OLDER   := $(if $(filter x86_64,$(shell uname -m)),avx2) generic
 EMULATE := command -v qemu-x86_64 >/dev/null && command -v qemu-aarch64 >/dev/null
 test-processors: tools $(VENV)/stamp ## Kernels and layers as on other processors
@@ -126,7 +126,7 @@ test-processors: tools $(VENV)/stamp ## Kernels and layers as on other processor
 	  (cd core; EMAN_TEST_ISA=neon qemu-aarch64 ../$(BUILD)/core-arm64.test -test.short \
 	    -test.run 'Forced|LayersAgainst|VariantsAgainst|IsolatedVertex|ResultsAgree'); \
 	else echo "qemu-user is not installed: emulated processors are skipped"; [ "$${CI:-}" != true ]; fi
-	@set -x; for set in $(OLDER); do $(MAKE) test-interface ISA=$$set SELECT='not older_processors'; done
+	@set -x; for set in $(OLDER); do $(MAKE) test-interface test-python ISA=$$set SELECT='not older_processors'; done
 
 # With CI=true no test may be skipped.
 PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
@@ -136,7 +136,7 @@ test-interface: library $(VENV)/stamp tools ## The C interface and the numpy ref
 	$(PYTEST) tests $(if $(SELECT),-k '$(SELECT)')
 
 test-python: library $(VENV)/stamp rendering ## The Python package
-	$(PYTEST) bindings/python/tests
+	$(PYTEST) bindings/python/tests $(if $(filter generic,$(ISA)),-m 'not long')
 
 # ------------------------------------------------------------------ benchmarks
 

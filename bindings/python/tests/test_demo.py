@@ -29,6 +29,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_on_a_creature(tmp_path: Path) -> None:
     trimesh = pytest.importorskip("trimesh")
     image = pytest.importorskip("matplotlib.image")

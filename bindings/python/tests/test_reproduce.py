@@ -123,6 +123,7 @@ def test_seeds_give_deviations(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert found["rows"][0]["train"]["paper_std"] == 2.41
 
 
+@pytest.mark.long
 def test_on_bodies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     number = np.arange(100)
     made = datasets.creatures(1, vertices=800)[0].mesh

@@ -61,6 +61,7 @@ def trained(horses: Any) -> tuple[eman.Model, eman.History, float]:
     return model, history, time.perf_counter() - start
 
 
+@pytest.mark.long
 def test_painted_parts_are_learned(trained: Any, horses: Any) -> None:
     """It takes some 5 seconds on two cores."""
     model, history, seconds = trained
@@ -75,6 +76,7 @@ def test_painted_parts_are_learned(trained: Any, horses: Any) -> None:
     assert np.count_nonzero(found.iou > 0.2) >= 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_accuracy_is_exactly_the_same(transform: str, trained: Any, horses: Any) -> None:
     """Not one vertex differs."""
@@ -92,6 +94,7 @@ def test_accuracy_is_exactly_the_same(transform: str, trained: Any, horses: Any)
     assert different == 0
 
 
+@pytest.mark.long
 def test_evaluation(trained: Any, horses: Any) -> None:
     model, (meshes, targets) = trained[0], horses
     target = targets[13].copy()
