@@ -350,12 +350,18 @@ func surfaceCases(t *testing.T) (cases []modelCase) {
 		{[]int{30, 12}, KindGEM, TaskClassification, false},
 		{[]int{30, 12}, KindEMAN, TaskSegmentation, true},
 		{[]int{30, 12, 5}, KindGEM, TaskSegmentation, false},
-		{[]int{60, 20, 7}, KindEMAN, TaskSegmentation, true},
+		{[]int{40, 16, 7}, KindEMAN, TaskSegmentation, true},
 	} {
 		surface := newRandomSurface(random, 40, c.points...)
 		m := surfaceModel[float64](t, c.kind, len(c.points), func(s *Spec) {
 			s.Task, s.SelfTerm, s.Width, s.Hidden = c.task, c.lifted, 2, 6
 			s.Surface.Blocks = slices.Repeat([]int{1}, len(s.Surface.Blocks))
+			if c.task == TaskClassification {
+				s.Nonlinearity = NonlinearityGate
+			}
+			if c.kind == KindEMAN {
+				s.setMaxOrder(4 - len(c.points))
+			}
 		})
 		in := surfaceInput[float64](t, surface, surfaceFeatures(random, m.spec, c.points[0]), c.lifted)
 		target := &Target{Labels: make([]int32, m.Rows(in.Vertices()))}
