@@ -404,6 +404,25 @@ func TestSurfaceNetworksHaveTheSameBitsForAnyNumberOfThreads(t *testing.T) {
 	}
 }
 
+// What a call allocates does not grow with the samples or the vertices.
+func TestACallOnASurfaceAllocatesNothingForABlock(t *testing.T) {
+	random := rand.New(rand.NewPCG(77, 78))
+	m, r := surfaceModel[float32](t, KindEMAN, 2, nil), newTestRunner[float32](2)
+	for _, blocks := range []int{1, 20} {
+		points, vertices := blocks*blockVertices, 2*blocks*headRows
+		surface := newRandomSurface(random, vertices, points, points/2)
+		in, labels := surfaceInput[float32](t, surface, surfaceFeatures(random, m.spec, points), true), make([]int32, vertices)
+		objects := testing.AllocsPerRun(10, func() {
+			if err := r.Predict(m, in, nil, labels); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if most := 3 * stagesOf(len(m.layers)); objects > float64(most) {
+			t.Errorf("%d blocks: %g objects, more than %d", blocks, objects, most)
+		}
+	}
+}
+
 // A chunk of vertices at a time gives samples the same as all at once.
 func TestLiftsAndTheirTransposes(t *testing.T) {
 	random := rand.New(rand.NewPCG(69, 70))
