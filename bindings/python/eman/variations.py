@@ -72,6 +72,18 @@ def holed(mesh: Labelled, share: float, seed: int) -> Labelled:
     return Labelled(mesh.vertices[used], numbers.reshape(-1, 3).astype(np.int32), mesh.labels[used])
 
 
+def patched(mesh: Labelled, share: float, patches: int, seed: int) -> Labelled:
+    """The mesh without a share of its faces, those around some vertices, as a scanner misses them."""
+    rng = np.random.default_rng(seed)
+    middles = mesh.vertices[mesh.faces].mean(1)
+    lost = np.zeros(len(middles), bool)
+    for vertex in rng.choice(len(mesh.vertices), patches, replace=False):
+        far = np.linalg.norm(middles - mesh.vertices[vertex], axis=1)
+        lost[np.argsort(far, kind="stable")[: round(share / patches * len(middles))]] = True
+    used, numbers = np.unique(mesh.faces[~lost], return_inverse=True)
+    return Labelled(mesh.vertices[used], numbers.reshape(-1, 3).astype(np.int32), mesh.labels[used])
+
+
 def noisy(mesh: Labelled, deviation: float, seed: int) -> Labelled:
     """Every vertex moved at random; the deviation of each coordinate is in units of the mean edge of the mesh."""
     rng = np.random.default_rng(seed)
