@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+
 	"libeman/geometry"
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
@@ -15,6 +17,15 @@ func (s *SurfaceSpec) options(seed uint64) surface.Options {
 		Points: s.Points, Neighbors: s.Neighbors, UpNeighbors: s.UpNeighbors,
 		Scales: s.Scales, LiftNeighbors: s.LiftNeighbors, Seed: seed,
 	}
+}
+
+// SurfaceKey tells apart what networks see of one surface: those with equal keys
+// may share a [NewSurfaceInput].
+type SurfaceKey string
+
+// SurfaceKey is that of a network on a surface.
+func (s Spec) SurfaceKey() SurfaceKey {
+	return SurfaceKey(fmt.Sprint(s.Surface.options(0), s.Features, s.Powers, s.DegreePower, s.RelativeConstant))
 }
 
 // NewSurfaceInput samples the surface of a mesh (ROBUST) and computes what a
@@ -53,8 +64,22 @@ func (in *MeshInput[T]) setLift(budget *memory.Budget, s *surface.Sampling, vert
 		offsets[v] = int64(v * s.Lift.Count)
 	}
 	in.Lift, err = NewLift[T](budget, s.Count(), offsets, s.Lift.Points, s.Lift.Weights)
+	s.FreeWeights()
 	return err
 }
+
+// SampleCount is the number of samples of the finest level; 0 for a network on
+// vertices.
+func (in *MeshInput[T]) SampleCount() int {
+	if in.sampling == nil {
+		return 0
+	}
+	return in.sampling.Count()
+}
+
+// Samples writes the places of the samples, K×3 in the coordinates of the mesh,
+// and their unit normals. The first of them are those of the coarser levels.
+func (in *MeshInput[T]) Samples(positions, normals []float64) { in.sampling.Write(positions, normals) }
 
 // setLevels makes the graphs of all levels.
 func (in *MeshInput[T]) setLevels(budget *memory.Budget, s *surface.Sampling) (err error) {

@@ -397,7 +397,7 @@ func (t *Trainer[T]) motion(i int) *Motion {
 	if a.Rotation {
 		m.Rotation = geometry.RandomRotation(s.bits(10))
 	}
-	if a.Stretch > 0 || a.Warp > 0 || a.Noise > 0 {
+	if a.deforms() {
 		m.Deformation = &geometry.Deformation{Linear: randomStretch(s, 11, a.Stretch), Warp: a.Warp, Noise: a.Noise, Seed: s.bits(15)}
 	}
 	if a.Resample {
