@@ -340,6 +340,40 @@ func TestNeighborsAreTheNearest(t *testing.T) {
 	}
 }
 
+// What a search leaves out where hardly a normal agrees has none that does: on a
+// sheet everything, for a normal from its other side.
+func TestLeavingOutNormals(t *testing.T) {
+	for _, m := range []testMesh{spikyBall(12), flat(12)} {
+		s := sample(t, m, smallOptions(), 1)
+		l, err := s.sheet(s.arena, s.Count())
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		for p := range s.Count() {
+			n := s.normal(p).Times(-1)
+			for leaf := l.leaves; leaf < 2*l.leaves; leaf++ {
+				if l.agrees(leaf, n, sameSheet) {
+					continue
+				}
+				begin, end := l.leaf(leaf)
+				for i := begin; i < end; i++ {
+					if r3.At(l.normals, i).Dot(n) > sameSheet {
+						t.Fatalf("%s: a leaf without point %d, whose normal agrees", m.name, l.numbers[i])
+					}
+				}
+				left += end - begin
+			}
+			if m.name == "flat sheet" && l.agrees(1, n, sameSheet) {
+				t.Fatalf("%s: the other side is searched", m.name)
+			}
+		}
+		if left == 0 {
+			t.Errorf("%s: nothing is left out", m.name)
+		}
+	}
+}
+
 // Moments against their definition, and the change of z_n under a gauge change.
 func TestMoments(t *testing.T) {
 	o := smallOptions()
