@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Optional
 
-from eman import _command, convert, reproduce
+from eman import _command, convert, reproduce, shipped
 
 __all__ = ["main"]
 
-COMMANDS = (convert.COMMAND, reproduce.COMMAND)
+COMMANDS = (convert.COMMAND, reproduce.COMMAND, shipped.COMMAND)
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
