@@ -229,6 +229,27 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// Small meshes of any kind: few places, far apart and close together, any faces.
+func TestArbitraryMeshes(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	coordinates := []float64{0, 1, -1, 0.5, 1e-9, 1e-17, 1e-160, 1e9, 1 + 1e-15, -3}
+	o := Options{Points: []int{40, 12}, Neighbors: 6, UpNeighbors: 3, Scales: []int{5, 40}, LiftNeighbors: 4}
+	for round := range 300 {
+		m := testMesh{name: "arbitrary"}
+		choice := coordinates[:1+random.IntN(len(coordinates))]
+		vertices := 3 + random.IntN(8)
+		for range 3 * vertices {
+			m.positions = append(m.positions, choice[random.IntN(len(choice))])
+		}
+		for range 1 + random.IntN(8) {
+			p := random.Perm(vertices)
+			m.faces = append(m.faces, int32(p[0]), int32(p[1]), int32(p[2]))
+		}
+		o.Seed = uint64(round % 2)
+		sample(t, m, o, 1).check(t, m.name, &o)
+	}
+}
+
 // Far more components than points, each far smaller than the spacing of these.
 func TestManyComponents(t *testing.T) {
 	o := DefaultOptions()

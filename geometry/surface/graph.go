@@ -84,18 +84,18 @@ func (s *Sampling) connect(scratch *memory.Arena, o *Options, control *parallel.
 
 // connectCoarser builds the graphs of level i, and returns it to search in.
 func (s *Sampling) connectCoarser(scratch *memory.Arena, o *Options, i int, finer *sheet, control *parallel.Control) (own *sheet, err error) {
-	to, finerPoints := &s.Levels[i], s.Levels[i-1].Points
+	to := &s.Levels[i]
 	if own, err = s.sheet(scratch, to.Points); err != nil {
 		return nil, err
 	}
-	if err = s.edges(&to.Within, own, to.Points, o.Neighbors, nearestOthers, control.Stage(0, 0.3)); err != nil {
+	if err = s.edges(&to.Within, own, own, o.Neighbors, nearestOthers, control.Stage(0, 0.3)); err != nil {
 		return nil, err
 	}
 	to.Spacing = to.Within.meanLength()
-	if err = s.edges(&to.Down, finer, to.Points, o.Neighbors, nearestPoints, control.Stage(0.3, 0.6)); err != nil {
+	if err = s.edges(&to.Down, own, finer, o.Neighbors, nearestPoints, control.Stage(0.3, 0.6)); err != nil {
 		return nil, err
 	}
-	return own, s.edges(&to.Up, own, finerPoints, o.UpNeighbors, nearestPoints, control.Stage(0.6, 1))
+	return own, s.edges(&to.Up, finer, own, o.UpNeighbors, nearestPoints, control.Stage(0.6, 1))
 }
 
 // connectFinest builds the graph of the finest level, and the moments of its
@@ -106,7 +106,7 @@ func (s *Sampling) connectFinest(o *Options, finest *sheet, control *parallel.Co
 		return err
 	}
 	to := &s.Levels[0]
-	err = s.edges(&to.Within, finest, s.Count(), o.Neighbors, func(q *search, p, count int) []hit {
+	err = s.edges(&to.Within, finest, finest, o.Neighbors, func(q *search, p, count int) []hit {
 		if len(o.Scales) > 0 {
 			count = max(count, o.Scales[len(o.Scales)-1])
 		}
@@ -126,13 +126,13 @@ func nearestOthers(q *search, p, count int) []hit {
 	return q.nearest(count)
 }
 
-// edges connects the first points to what find finds in a level, about count
-// each.
-func (s *Sampling) edges(to *Edges, in *sheet, points, count int, find func(q *search, p, count int) []hit, control *parallel.Control) (err error) {
+// edges connects the points of a level to what find finds in another, about
+// count each.
+func (s *Sampling) edges(to *Edges, of, in *sheet, count int, find func(q *search, p, count int) []hit, control *parallel.Control) (err error) {
 	r := s.resources
 	scratch := r.NewArena("scratch")
 	defer scratch.Free()
-	stride := min(2*count, len(in.numbers))
+	points, stride := len(of.numbers), min(2*count, len(in.numbers))
 	found, err := memory.Make[int32](scratch, int64(points)*int64(stride))
 	if err != nil {
 		return err
@@ -143,8 +143,9 @@ func (s *Sampling) edges(to *Edges, in *sheet, points, count int, find func(q *s
 	searches := in.searches(r.Threads.Threads())
 	err = r.Threads.Range(control, points, pointRows, func(worker, begin, end int) error {
 		q := &searches[worker]
-		q.guess = 0 // what a block finds first does not depend on the thread
-		for p := begin; p < end; p++ {
+		q.guess = 0                                    // what a block finds first does not depend on the thread
+		for _, number := range of.numbers[begin:end] { // near one another
+			p := int(number)
 			q.from(s, p)
 			hits := find(q, p, count)
 			ring := found[p*stride:][:len(hits)]

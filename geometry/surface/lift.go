@@ -55,7 +55,8 @@ func (s *Sampling) surroundings(arena *memory.Arena, l *sheet) (a surroundings, 
 	return a, threads.Range(nil, count, pointRows, func(worker, begin, end int) error {
 		q := &searches[worker]
 		q.guess = 0
-		for p := begin; p < end; p++ {
+		for _, number := range l.numbers[begin:end] {
+			p := int(number)
 			r3.Put(a.rows, 2*p, r3.At(s.Positions, p))
 			r3.Put(a.rows, 2*p+1, s.normal(p))
 			q.from(s, p)

@@ -59,6 +59,19 @@ func human(t testing.TB, number int) testMesh {
 	return m
 }
 
+// withBodies adds bodies to shapes that need no file, where there is one.
+func withBodies(t testing.TB, bodies []int, shapes ...testMesh) []testMesh {
+	t.Helper()
+	if _, err := humans(); err != nil && !need.InCI() {
+		t.Logf("without bodies: %v", err)
+		return shapes
+	}
+	for _, number := range bodies {
+		shapes = append(shapes, human(t, number))
+	}
+	return shapes
+}
+
 // subdivided divides each face into four, several times.
 func (m testMesh) subdivided(times int) testMesh {
 	for range times {

@@ -48,7 +48,7 @@ const (
 	fewHits = 32
 	// likely is how much larger the bound of a search may be than that of the one
 	// before, on an even sampling.
-	likely = 1.3
+	likely = 1.4
 )
 
 // nearest finds the count nearest points to the place, and all that are as far

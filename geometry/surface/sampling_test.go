@@ -78,7 +78,7 @@ func (y symmetry) of(m testMesh) (changed testMesh, number []int32) {
 // The same points, graphs and moments come out whatever the numbering and the
 // coordinates. Points come in the same order: the farthest first.
 func TestSymmetries(t *testing.T) {
-	for _, m := range []testMesh{human(t, 0), human(t, 57), mirrored(human(t, 3)), spikyBall(12), needles(40)} {
+	for _, m := range withBodies(t, []int{0, 57}, mirrored(spikyBall(20)), spikyBall(12), needles(40)) {
 		o := DefaultOptions()
 		if m.vertices() < 5000 {
 			o = smallOptions()
@@ -223,7 +223,7 @@ func TestThreads(t *testing.T) {
 
 // The bucketed selection chooses what the plain one chooses.
 func TestFarthestIsGreedy(t *testing.T) {
-	for _, m := range []testMesh{spikyBall(9), needles(30), human(t, 11)} {
+	for _, m := range withBodies(t, []int{11}, spikyBall(9), needles(30)) {
 		err := m.build(t, geometry.Options{}, 1).Read(func(v *geometry.View) error {
 			r := v.Resources()
 			arena := r.NewArena("test")
@@ -283,7 +283,7 @@ func withTies(found []hit, count int) []hit {
 
 func TestNeighborsAreTheNearest(t *testing.T) {
 	o := smallOptions()
-	for _, m := range []testMesh{spikyBall(9), human(t, 21), twoSheets(30)} {
+	for _, m := range withBodies(t, []int{21}, spikyBall(9), twoSheets(30)) {
 		s := sample(t, m, o, 2)
 		for level := range s.Levels {
 			l := &s.Levels[level]
@@ -425,7 +425,7 @@ func TestRelTan(t *testing.T) {
 
 func TestLift(t *testing.T) {
 	o := smallOptions()
-	for _, m := range []testMesh{spikyBall(12), twoSheets(30), human(t, 33)} {
+	for _, m := range withBodies(t, []int{33}, spikyBall(12), twoSheets(30)) {
 		s := sample(t, m, o, 2)
 		err := m.build(t, geometry.Options{}, 1).Read(func(v *geometry.View) error {
 			for p := range v.VertexCount() {
@@ -459,7 +459,7 @@ func TestLift(t *testing.T) {
 // Points lie evenly: none much nearer to its nearest than the mean, and no
 // vertex much farther from all. A disc of a thousand sectors is as even as others.
 func TestEvenness(t *testing.T) {
-	for _, m := range []testMesh{human(t, 0), human(t, 99), spikyBall(15), disc(1000)} {
+	for _, m := range withBodies(t, []int{0, 99}, spikyBall(15), disc(1000)) {
 		s := sample(t, m, smallOptions(), 1)
 		near := func(place r3.Vec, except int) float64 {
 			return math.Sqrt(nearestByBruteForce(s, s.Count(), place, r3.Vec{}, anyNormal, except)[0].distance)

@@ -258,11 +258,12 @@ def _bodies(data: Optional[Path], training: bool) -> Iterator[Labelled]:
 
 
 def _human_meshes(data: Optional[Path]) -> Iterator[Labelled]:
-    """Every body as it is, and once more with far fewer vertices."""
+    """Every body as it is, and once more with far fewer vertices and without some patches."""
     rng = np.random.default_rng(0)
-    for body in _bodies(data, training=True):
+    for number, body in enumerate(_bodies(data, training=True)):
         yield body
-        yield variations.decimated(body, int(np.exp(rng.uniform(np.log(1500), np.log(6000)))))
+        coarse = variations.decimated(body, int(np.exp(rng.uniform(np.log(1500), np.log(6000)))))
+        yield variations.patched(coarse, rng.uniform(0, 0.1), 3, number)
 
 
 def _human_tests(data: Optional[Path]) -> dict[str, Callable[[], Iterator[Labelled]]]:
@@ -306,7 +307,7 @@ RECIPES: dict[str, Recipe] = {
         title="Parts of a human body, on meshes of any triangulation, resolution and pose.",
         data=(
             "bodies of `humans.npz`, subjects 0 to 7: made from MakeHuman's base mesh, targets and rig, posed by "
-            "linear blend skinning; each also decimated to 1,500 to 6,000 vertices"
+            "linear blend skinning; each also decimated to 1,500 to 6,000 vertices and without some patches"
         ),
         licence="CC0, as the data",
         limits=(

@@ -64,8 +64,23 @@ def decimated(mesh: Labelled, vertices: int) -> Labelled:
 def holed(mesh: Labelled, share: float, seed: int) -> Labelled:
     """The mesh without a share of its faces, drawn at random; vertices that lose all of theirs go with them."""
     rng = np.random.default_rng(seed)
-    faces = mesh.faces[rng.random(len(mesh.faces)) >= share]
-    used, numbers = np.unique(faces, return_inverse=True)
+    return _without(mesh, rng.random(len(mesh.faces)) < share)
+
+
+def patched(mesh: Labelled, share: float, patches: int, seed: int) -> Labelled:
+    """The mesh without patches around random vertices, up to a share of its faces, as a scanner misses them."""
+    rng = np.random.default_rng(seed)
+    middles = mesh.vertices[mesh.faces].mean(1)
+    lost = np.zeros(len(middles), bool)
+    for vertex in rng.choice(len(mesh.vertices), patches, replace=False):
+        far = np.linalg.norm(middles - mesh.vertices[vertex], axis=1)
+        lost[np.argsort(far, kind="stable")[: round(share / patches * len(middles))]] = True
+    return _without(mesh, lost)
+
+
+def _without(mesh: Labelled, lost: npt.NDArray[np.bool_]) -> Labelled:
+    """The mesh without the faces that are lost, and without the vertices that lose all of theirs."""
+    used, numbers = np.unique(mesh.faces[~lost], return_inverse=True)
     return Labelled(mesh.vertices[used], numbers.reshape(-1, 3).astype(np.int32), mesh.labels[used])
 
 

@@ -90,6 +90,13 @@ def test_holes(body: Labelled) -> None:
     assert len(variations.holed(body, 0.05, seed=2).faces) != len(open_.faces)
 
 
+def test_patches_are_few_and_whole(body: Labelled) -> None:
+    torn = variations.patched(body, 0.1, 3, seed=1)
+    assert 0.03 * len(body.faces) < len(body.faces) - len(torn.faces) <= 0.1 * len(body.faces) + 3
+    assert report(torn).counts["boundary_edges"] < report(variations.holed(body, 0.1, seed=1)).counts["boundary_edges"]
+    assert len(variations.patched(body, 0.0, 3, seed=1).faces) == len(body.faces)
+
+
 def test_vertices_that_lose_all_their_faces_go() -> None:
     mesh = labelled([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]], [0, 1, 2])
     assert [len(part) for part in variations.holed(mesh, 1.0, seed=0)] == [0, 0, 0]
