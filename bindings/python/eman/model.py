@@ -205,6 +205,7 @@ class Model:
 
         Examples
         --------
+        >>> import eman
         >>> model = eman.Model.shipped("creature-parts")
         >>> model.predict(eman.Mesh(eman.creatures.creature(1))).shape
         (5000,)

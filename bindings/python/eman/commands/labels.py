@@ -176,7 +176,7 @@ def _verify(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
                 move()
         substitutes = mesh.report().counts["zero_normal_vertices"]
     if substitutes:
-        say(f"{substitutes:,} vertices have no normal of their own: what is taken there depends on the numbering")
+        say(f"{substitutes:,} vertices have no normal of their own: what is taken there depends on rounding")
     return {
         "good": all(gap <= chosen.bound for gap in gaps.values()),
         "mesh": str(chosen.mesh),
