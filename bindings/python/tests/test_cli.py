@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("trimesh", reason="trimesh is not installed")
 
 import eman
-from eman import cli, plot
+from eman import cli, plot, shipped
 from eman.creatures import PART_NAMES, Creature, creature
 
 from .conftest import TETRAHEDRON, write_obj
@@ -104,7 +104,7 @@ class TestInfo:
         facts = found(capsys, "info")
         assert facts["library"] == eman.build_info()
         assert facts["packages"]["trimesh"] is True
-        assert facts["models"] == eman.shipped.names()
+        assert facts["models"] == shipped.names()
 
     def test_mesh(self, horse_file: Path, horse: Creature, capsys: Capture) -> None:
         facts = found(capsys, "info", horse_file)
