@@ -72,10 +72,10 @@ class Model:
         Threads and memory; by default a context shared by all.
     **overrides
         Fields of the description, which replace those of `preset`: kind ("eman", "gem", "spiral"), features
-        ("reltan", "get", "xyz"; of samples "moments", "moments_reltan"), powers, labels (a name for each class), width, blocks, max_order, band_limit, rings,
-        heads, bias, nonlinearity, aggregation, hidden and others: `spec` shows all.  Of the preset "surface" the item
-        surface, a dict, whole or in part: points (of each level), neighbors, up_neighbors, scales, lift_neighbors,
-        blocks.
+        ("reltan", "get", "xyz"; of samples "moments", "moments_reltan"), powers, labels (a name for each class),
+        width, blocks, max_order, band_limit, rings, heads, bias, nonlinearity, aggregation, hidden and others: `spec`
+        shows all.  Of the preset "surface" the item surface, a dict, whole or in part: points (of each level),
+        neighbors, up_neighbors, scales, lift_neighbors, blocks.
 
     Raises
     ------
