@@ -200,18 +200,24 @@ func productFlops(panels ...*simd.Panel[float32]) (flops float64) {
 
 // vertexFlops is what the products of a convolution take at a vertex.
 func vertexFlops(c *convolution[float32]) float64 {
-	return productFlops(c.value...) + productFlops(c.attention.query...)
+	flops := productFlops(c.value...)
+	if c.attention != nil {
+		flops += productFlops(c.attention.query...)
+	}
+	return flops
 }
 
-// edgeFlops is what the edge pass of a convolution with attention takes at an
-// edge in multiply-adds of all channels: 4 for each order transport its features;
-// each of their rows times 1, cos mθ and sin mθ is in the moments of every set of
-// the values and in the dots with every set of the keys, and the sums of the
-// latter are put together.
+// edgeFlops is what the edge pass of a convolution takes at an edge in
+// multiply-adds of all channels: 4 for each order transport its features; each of
+// their rows times 1, cos mθ and sin mθ is in the moments of every set of the
+// values and, with attention, in the dots with every set of the keys, and the
+// sums of the latter are put together.
 func edgeFlops(c *convolution[float32]) float64 {
-	rows, keys := 2*c.in.Order+1, c.attention.sets()
-	key, value := 2*min(c.in.Order, c.out.Order)+1, 2*c.out.Order+1
-	return float64(2 * c.in.padded() * (4*c.in.Order + rows*(key*keys+value*c.rings+keys)))
+	rows, perRow := 2*c.in.Order+1, (2*c.out.Order+1)*c.rings
+	if c.attention != nil {
+		perRow += (2*min(c.in.Order, c.out.Order) + 2) * c.attention.sets()
+	}
+	return float64(2 * c.in.padded() * (4*c.in.Order + rows*perRow))
 }
 
 // networkFlops is what the products, and the edge passes, of a network take on
@@ -271,7 +277,106 @@ func BenchmarkForwardTwoClasses(b *testing.B) {
 // rings; the query has no radius (paper).
 func BenchmarkConvolution(b *testing.B) {
 	mesh := graphOf[float32](b, loadGoldenMesh(b, "spot6890"))
-	benchRunners(b, func(b *testing.B, r *Runner[float32]) { benchConvolution(b, r, mesh) })
+	benchRunners(b, func(b *testing.B, r *Runner[float32]) { benchConvolution(b, r, mesh, benchSpec()) })
+}
+
+// BenchmarkSurfaceConvolution is a layer 2 → 2 on 1024 samples of a surface with
+// 24 neighbours each: in the network, with attention, and on the input features
+// of three scales.
+func BenchmarkSurfaceConvolution(b *testing.B) {
+	const points, degree = 1024, 24
+	samples := randomRings(b, points, degree)
+	inner, attention, input := benchSpec(), benchSpec(), benchSpec()
+	inner.attention, input.attention, input.in = false, false, Type{3 * momentChannels, 2}
+	for _, c := range []struct {
+		name string
+		spec convolutionSpec
+	}{{"gem", inner}, {"eman", attention}, {"gem of 24 channels", input}} {
+		c.spec.radial = RadialLocal
+		b.Run(c.name, func(b *testing.B) {
+			benchRunners(b, func(b *testing.B, r *Runner[float32]) { benchConvolution(b, r, samples, c.spec) })
+		})
+	}
+}
+
+// randomRings is a graph of points with so many neighbours each, at random.
+func randomRings(b *testing.B, points, degree int) *Graph[float32] {
+	random := rand.New(rand.NewPCG(1, 2))
+	offsets, neighbors := make([]int64, points+1), make([]int32, points*degree)
+	for p := range offsets {
+		offsets[p] = int64(p * degree)
+	}
+	for e := range neighbors {
+		neighbors[e] = int32(random.IntN(points))
+	}
+	g, err := NewSurfaceGraph[float32](memory.NewBudget(0, nil), points, offsets, neighbors, randomEdges(random, len(neighbors)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return g
+}
+
+// randomEdges is edges in directions at random.
+func randomEdges(random *rand.Rand, edges int) (x EdgeGeometry) {
+	for range edges {
+		sin, cos := math.Sincos(7 * random.Float64())
+		x.CosTheta, x.SinTheta = append(x.CosTheta, cos), append(x.SinTheta, sin)
+		x.CosTransport, x.SinTransport = append(x.CosTransport, sin), append(x.SinTransport, cos)
+		x.Length = append(x.Length, 1+random.Float64())
+	}
+	return x
+}
+
+// BenchmarkLift is the labels of 2^16 vertices from the features of 1024 samples,
+// 6 for each: the lift, and the dense layers behind it.
+func BenchmarkLift(b *testing.B) {
+	const vertices, samples, each = 1 << 16, 1024, 6
+	spec, err := NewSpec(PresetSurface, KindGEM)
+	if err != nil {
+		b.Fatal(err)
+	}
+	spec.Classes = 16
+	m, err := NewModel[float32](spec, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rings := randomRings(b, vertices, each)
+	for i := range rings.Neighbors {
+		rings.Neighbors[i] %= samples
+	}
+	lift, err := NewLift[float32](memory.NewBudget(0, nil), samples, rings.Offsets, rings.Neighbors, slices.Repeat([]float64{1. / each}, vertices*each))
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, x, labels := &m.head, randomRows(samples, m.head.first.K), make([]int32, vertices)
+	benchRunners(b, func(b *testing.B, r *Runner[float32]) {
+		w := make([]scratch[float32], r.pool.Threads())
+		for i := range w {
+			w[i].lifted, w[i].hidden = simd.Aligned[float32](headRows*h.first.K), simd.Aligned[float32](headRows*h.second.K)
+		}
+		in := &Input[float32]{Lift: lift}
+		overRows := func(b *testing.B, body func(w *scratch[float32], begin, end int) error) {
+			for b.Loop() {
+				err := r.pool.Range(nil, vertices, headRows, func(worker, begin, end int) error { return body(&w[worker], begin, end) })
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.Run("lift", func(b *testing.B) {
+			overRows(b, func(w *scratch[float32], begin, end int) error {
+				in.rows(x, w.lifted, h.first.K, begin, end)
+				return nil
+			})
+		})
+		b.Run("head", func(b *testing.B) {
+			overRows(b, func(w *scratch[float32], begin, end int) error {
+				hidden, err := h.hide(r.kernels, w, simd.Rows[float32]{Data: w.lifted, Stride: h.first.K}, begin, end-begin)
+				r.kernels.ArgMax(labels[begin:end], hidden, h.second, h.secondBias, h.classes, end-begin)
+				return err
+			})
+		})
+	})
 }
 
 // BenchmarkConvolutionOfAMillion is the same on a torus of 2^20 vertices, whose
@@ -296,8 +401,8 @@ func BenchmarkConvolutionOfAMillion(b *testing.B) {
 				b.Fatal(err)
 			}
 			benchRunners(b, func(b *testing.B, r *Runner[float32]) {
-				b.Run("as given", func(b *testing.B) { benchConvolution(b, r, mesh) })
-				b.Run("searched", func(b *testing.B) { benchConvolution(b, r, local) })
+				b.Run("as given", func(b *testing.B) { benchConvolution(b, r, mesh, benchSpec()) })
+				b.Run("searched", func(b *testing.B) { benchConvolution(b, r, local, benchSpec()) })
 			})
 		})
 	}
@@ -344,14 +449,7 @@ func torus(b *testing.B, side int, less func(v, w int) int) *Graph[float32] {
 		}
 		offsets = append(offsets, int64(len(neighbors)))
 	}
-	random := rand.New(rand.NewPCG(3, 4))
-	x := EdgeGeometry{Length: make([]float64, len(neighbors))}
-	for e := range neighbors {
-		sin, cos := math.Sincos(7 * random.Float64())
-		x.CosTheta, x.SinTheta = append(x.CosTheta, cos), append(x.SinTheta, sin)
-		x.CosTransport, x.SinTransport = append(x.CosTransport, sin), append(x.SinTransport, cos)
-		x.Length[e] = 1 + random.Float64()
-	}
+	x := randomEdges(rand.New(rand.NewPCG(3, 4)), len(neighbors))
 	g, err := NewGraph[float32](memory.NewBudget(0, nil), offsets, neighbors, nil, x)
 	if err != nil {
 		b.Fatal(err)
@@ -359,8 +457,12 @@ func torus(b *testing.B, side int, less func(v, w int) int) *Graph[float32] {
 	return g
 }
 
-// benchLayer is a convolution 2 → 2 with attention, band 2 and two rings, on
-// features at random.
+// benchSpec is a convolution 2 → 2 with attention, band 2 and two rings.
+func benchSpec() convolutionSpec {
+	return convolutionSpec{in: Type{16, 2}, out: Type{16, 2}, band: 2, rings: 2, radial: RadialGlobal, mean: true, attention: true, heads: 1, bias: BiasAngular}
+}
+
+// benchLayer is a convolution on features at random.
 type benchLayer struct {
 	*convolution[float32]
 	mesh    *Graph[float32]
@@ -368,10 +470,9 @@ type benchLayer struct {
 	scratch []scratch[float32] // of each worker
 }
 
-func newBenchLayer(mesh *Graph[float32], threads int) *benchLayer {
-	s := convolutionSpec{in: Type{16, 2}, out: Type{16, 2}, band: 2, rings: 2, radial: RadialGlobal, mean: true, attention: true, heads: 1, bias: BiasAngular}
+func newBenchLayer(mesh *Graph[float32], threads int, s convolutionSpec) *benchLayer {
 	c := newConvolution[float32](s, randomParameters(rand.New(rand.NewPCG(1, 2)), s))
-	l := &benchLayer{c, mesh, randomRows(mesh.Vertices(), 80), randomRows(mesh.Vertices(), 80), make([]scratch[float32], threads)}
+	l := &benchLayer{c, mesh, randomRows(mesh.Vertices(), s.in.size()), randomRows(mesh.Vertices(), s.out.size()), make([]scratch[float32], threads)}
 	sizes := c.scratchSizes(mesh.largestBlock)
 	for i := range l.scratch {
 		for j, to := range l.scratch[i].arrays() {
@@ -394,15 +495,15 @@ func (l *benchLayer) overBlocks(b *testing.B, r *Runner[float32], body func(w *s
 	}
 }
 
-func benchConvolution(b *testing.B, r *Runner[float32], mesh *Graph[float32]) {
-	l := newBenchLayer(mesh, r.pool.Threads())
+func benchConvolution(b *testing.B, r *Runner[float32], mesh *Graph[float32], s convolutionSpec) {
+	l := newBenchLayer(mesh, r.pool.Threads(), s)
 	l.overBlocks(b, r, func(w *scratch[float32], begin, end int) {
 		l.forward(r.kernels, w, mesh, l.x, l.x, l.y, begin, end, nil)
 	})
 	vertices, edges := float64(mesh.Vertices()), float64(mesh.Edges())
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/(float64(b.N)*edges), "ns/edge")
 	// Features in and out and an offset; a neighbour, four numbers and a length.
-	reportWork(b, vertices*vertexFlops(l.convolution)+edges*edgeFlops(l.convolution), vertices*(2*80*4+8)+edges*(4+5*4))
+	reportWork(b, vertices*vertexFlops(l.convolution)+edges*edgeFlops(l.convolution), vertices*float64((s.in.size()+s.out.size())*4+8)+edges*(4+5*4))
 }
 
 // BenchmarkEdgePass is the edge pass of such a layer, the logits, their softmax
@@ -410,7 +511,7 @@ func benchConvolution(b *testing.B, r *Runner[float32], mesh *Graph[float32]) {
 func BenchmarkEdgePass(b *testing.B) {
 	mesh := graphOf[float32](b, loadGoldenMesh(b, "spot6890"))
 	benchRunners(b, func(b *testing.B, r *Runner[float32]) {
-		l := newBenchLayer(mesh, r.pool.Threads())
+		l := newBenchLayer(mesh, r.pool.Threads(), benchSpec())
 		blocks := make([]simd.Rings[float32], (mesh.Vertices()+blockVertices-1)/blockVertices)
 		for i := range blocks {
 			begin, end := i*blockVertices, min((i+1)*blockVertices, mesh.Vertices())
@@ -433,7 +534,7 @@ func BenchmarkEdgePass(b *testing.B) {
 func BenchmarkStructuredProduct(b *testing.B) {
 	mesh := graphOf[float32](b, loadGoldenMesh(b, "spot6890"))
 	benchRunners(b, func(b *testing.B, r *Runner[float32]) {
-		l := newBenchLayer(mesh, r.pool.Threads())
+		l := newBenchLayer(mesh, r.pool.Threads(), benchSpec())
 		m := randomRows(blockVertices, l.moments.Size(1, l.rings))
 		hot(b, r.pool, func(worker int) {
 			w := &l.scratch[worker]

@@ -7,7 +7,10 @@
 // parameters ([NewModel]), given ones ([NewModelFrom]), a file ([Load],
 // [Decode]) or a checkpoint of the authors' code ([FromAuthors]). A [Runner]
 // applies it to an [Input]: a [Graph], which is a mesh as layers see it, and
-// features of its vertices.
+// features of its vertices; or, for a network that does not see the
+// triangulation ([SurfaceSpec]), graphs of samples of the surface on several
+// [Level]s, features of the samples, and the [Lift] from these to the vertices
+// that are labelled.
 //
 // Everything is generic over float32, which ships, and float64, in which the
 // reference vectors are met to 1e-9.
@@ -19,8 +22,9 @@
 // edge; an attention layer's query is multiplied with the key's weights first,
 // and a logit is then a product with the moments as well (simd.Moments,
 // convolution, attention). Vertices are taken in blocks of blockVertices. What
-// a block needs is one thread's scratch; beside it there are three arrays of
-// features of all vertices, and nothing of the size of the moments or of the
+// a block needs is one thread's scratch; beside it there are as many arrays of
+// features of all vertices as are wanted at a time (placeValues), three where no
+// features wait for a way up, and nothing of the size of the moments or of the
 // classes. The blocks are fixed and sums over blocks are taken in order, so the
 // bits of a result do not depend on the number of threads.
 //

@@ -582,8 +582,8 @@ func (b *layerBackward[T]) gather() error {
 	})
 }
 
-// grouped runs body on all blocks of so many vertices; the sums that it adds to, size
-// of them, are added up in an order that does not depend on the threads, and
+// grouped runs body on all blocks of so many vertices; the sums that it adds to,
+// size of them, are added up in an order that does not depend on the threads, and
 // given to finish.
 func (c *gradientCall[T]) grouped(control *parallel.Control, vertices, size int, body func(w *gradientScratch[T], begin, end int, sums []T) error, finish func(sums []float64)) error {
 	group := groupVertices(vertices)

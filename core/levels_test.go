@@ -194,7 +194,11 @@ func (n *naiveNetwork) run(x []float64) []float64 {
 			if final && b == count-1 {
 				out.Order = 0
 			}
-			y := n.keep(n.convolve(name+"conv1.", n.surface.within[level], in, inner, x, x))
+			y := n.convolve(name+"conv1.", n.surface.within[level], in, inner, x, x)
+			if n.spec.InnerNonlinearity {
+				y = n.end(y, inner, nil, inner, "none")
+			}
+			n.keep(y)
 			y = n.convolve(name+"conv2.", n.surface.within[level], inner, out, y, y)
 			x = n.keep(n.end(y, out, x, in, name+"skip"))
 			in = out
@@ -276,7 +280,9 @@ func TestSurfaceNetworksEqualTheKernelMatricesOfThePaper(t *testing.T) {
 		surface := newRandomSurface(random, 300, points...)
 		for _, kind := range []Kind{KindGEM, KindEMAN} {
 			for _, task := range []Task{TaskSegmentation, TaskClassification} {
-				m := surfaceModel[float64](t, kind, len(points), func(s *Spec) { s.Task, s.SelfTerm = task, task == TaskClassification })
+				m := surfaceModel[float64](t, kind, len(points), func(s *Spec) {
+					s.Task, s.SelfTerm, s.InnerNonlinearity = task, task == TaskClassification, task == TaskSegmentation
+				})
 				x := surfaceFeatures(random, m.spec, points[0])
 				n := &naiveNetwork{spec: m.spec, p: m.layerParameters, surface: surface}
 				last := n.run(x)
@@ -350,12 +356,18 @@ func surfaceCases(t *testing.T) (cases []modelCase) {
 		{[]int{30, 12}, KindGEM, TaskClassification, false},
 		{[]int{30, 12}, KindEMAN, TaskSegmentation, true},
 		{[]int{30, 12, 5}, KindGEM, TaskSegmentation, false},
-		{[]int{60, 20, 7}, KindEMAN, TaskSegmentation, true},
+		{[]int{40, 16, 7}, KindEMAN, TaskSegmentation, true},
 	} {
 		surface := newRandomSurface(random, 40, c.points...)
 		m := surfaceModel[float64](t, c.kind, len(c.points), func(s *Spec) {
 			s.Task, s.SelfTerm, s.Width, s.Hidden = c.task, c.lifted, 2, 6
 			s.Surface.Blocks = slices.Repeat([]int{1}, len(s.Surface.Blocks))
+			if c.task == TaskClassification {
+				s.Nonlinearity = NonlinearityGate
+			}
+			if c.kind == KindEMAN {
+				s.setMaxOrder(4 - len(c.points))
+			}
 		})
 		in := surfaceInput[float64](t, surface, surfaceFeatures(random, m.spec, c.points[0]), c.lifted)
 		target := &Target{Labels: make([]int32, m.Rows(in.Vertices()))}
@@ -394,6 +406,25 @@ func TestSurfaceNetworksHaveTheSameBitsForAnyNumberOfThreads(t *testing.T) {
 			if one := run(1); one != run(2) || one != run(5) {
 				t.Errorf("%s, %s: the result depends on the threads", kind, task)
 			}
+		}
+	}
+}
+
+// What a call allocates does not grow with the samples or the vertices.
+func TestACallOnASurfaceAllocatesNothingForABlock(t *testing.T) {
+	random := rand.New(rand.NewPCG(77, 78))
+	m, r := surfaceModel[float32](t, KindEMAN, 2, nil), newTestRunner[float32](2)
+	for _, blocks := range []int{1, 20} {
+		points, vertices := blocks*blockVertices, 2*blocks*headRows
+		surface := newRandomSurface(random, vertices, points, points/2)
+		in, labels := surfaceInput[float32](t, surface, surfaceFeatures(random, m.spec, points), true), make([]int32, vertices)
+		objects := testing.AllocsPerRun(10, func() {
+			if err := r.Predict(m, in, nil, labels); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if most := 3 * stagesOf(len(m.layers)); objects > float64(most) {
+			t.Errorf("%d blocks: %g objects, more than %d", blocks, objects, most)
 		}
 	}
 }

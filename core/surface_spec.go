@@ -45,7 +45,8 @@ const momentChannels = 8
 // defaultSurface is that of PresetSurface.
 func defaultSurface() *SurfaceSpec {
 	return &SurfaceSpec{
-		Points: []int{1024, 256}, Neighbors: 24, UpNeighbors: 6, Scales: []int{24, 48, 192}, LiftNeighbors: 6, Blocks: []int{2, 3, 2},
+		Points: []int{1024, 256, 64}, Neighbors: 24, UpNeighbors: 6, Scales: []int{24, 48, 192}, LiftNeighbors: 6,
+		Blocks: []int{2, 2, 2, 2, 2},
 	}
 }
 

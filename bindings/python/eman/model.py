@@ -16,7 +16,7 @@ from eman import _arrays, _capi
 from eman._calls import interruptible
 from eman._handle import Handle
 from eman.context import Context, default_context
-from eman.errors import InvalidArgumentError
+from eman.errors import InvalidArgumentError, UnsupportedError
 from eman.mesh import Mesh, _seed
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class Model:
     Parameters
     ----------
     preset : {"default", "surface", "paper", "authors"} or dict
-        "default" is exactly equivariant, and what is recommended for meshes of one triangulation; "surface" likewise,
-        on samples of the surface, for anybody's mesh; "paper" follows the paper, "authors" its published code.  Or a
-        description as `spec` gives it, whole or in part; the key "preset" says where the rest is from.
+        "default" runs on the vertices and is exactly equivariant; "surface" does the same on samples of the surface,
+        whatever its triangulation; "paper" follows the paper, "authors" its published code: see the notes.  Or
+        a description as `spec` gives it, whole or in part; the key "preset" says where the rest is from.
     classes : int
         How many.  Not needed where the description or `labels` says so.
     task : {"segmentation", "classification"}
@@ -72,9 +72,10 @@ class Model:
         Threads and memory; by default a context shared by all.
     **overrides
         Fields of the description, which replace those of `preset`: kind ("eman", "gem", "spiral"), features
-        ("reltan", "get", "xyz"; of samples "moments", "moments_reltan"), surface, powers, labels (a name for each
-        class), width, blocks, max_order, band_limit, rings, heads, bias, nonlinearity, aggregation, hidden and others:
-        `spec` shows all.
+        ("reltan", "get", "xyz"; of samples "moments", "moments_reltan"), powers, labels (a name for each class),
+        width, blocks, max_order, band_limit, rings, heads, bias, nonlinearity, aggregation, hidden and others: `spec`
+        shows all.  Of the preset "surface" the item surface, a dict, whole or in part: points (of each level),
+        neighbors, up_neighbors, scales, lift_neighbors, blocks.
 
     Raises
     ------
@@ -87,6 +88,13 @@ class Model:
 
     Notes
     -----
+    The networks of the paper, on vertices, see how a mesh was triangulated, and learn it.  Take "default" where the
+    meshes to label are triangulated like those with known labels: registrations of one template, deformations of one
+    mesh, or labels finer than the samples of a surface.  Take "surface" for meshes from anywhere: scans, decimated and
+    subdivided ones, with holes, in several parts, not manifold; or points with normals (`Mesh`).  Its layers run on
+    points that the surface alone defines, so that labels do not depend on the order of vertices and faces either;
+    details smaller than the distance of its points (1024 of them) are not seen.
+
     A model may be used from many threads at once, on one mesh or many; calls release the GIL, and results are the same
     bits for any number of threads.  `set_parameters` changes a model between the calls of other threads, never within.
 
@@ -197,6 +205,7 @@ class Model:
 
         Examples
         --------
+        >>> import eman
         >>> model = eman.Model.shipped("creature-parts")
         >>> model.predict(eman.Mesh(eman.creatures.creature(1))).shape
         (5000,)
@@ -450,7 +459,8 @@ class Model:
         Raises
         ------
         InvalidMeshError
-            If an input feature is too large for float32.
+            If an input feature is too large for float32, or a network on a surface finds none: no face, and no point
+            with a normal.
         OutOfMemoryError
             If the context's limit or the system's memory does not suffice.
         """
@@ -545,9 +555,12 @@ class Model:
         ------
         InvalidArgumentError
             For an unknown layer or one without attention.
+        UnsupportedError
+            For a network on samples of a surface: its edges are not those of the mesh.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
         """
+        self._check_rows("attention", "edges")
         number = self._layer(layer)
         if self._layers[number].heads == 0:
             raise InvalidArgumentError(f"layer {number}, {self._layers[number].name}, has no attention")
@@ -583,9 +596,12 @@ class Model:
         ------
         InvalidArgumentError
             For an unknown layer.
+        UnsupportedError
+            For a network on samples of a surface: its features are not those of vertices.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
         """
+        self._check_rows("features", "vertices")
         number = self._layer(layer)
         _check_mesh(mesh)
         channels, components = self._layers[number].channels, 2 * self._layers[number].order + 1
@@ -663,6 +679,13 @@ class Model:
     def _rows(self, mesh: Mesh) -> int:
         _check_mesh(mesh)
         return mesh.vertex_count if self._task == "segmentation" else 1
+
+    def _check_rows(self, what: str, of: str) -> None:
+        """Refuse to read out what has no row for each vertex or edge of the mesh."""
+        if "surface" in self.spec:
+            raise UnsupportedError(
+                f"{what} of a network on samples of a surface belong to the samples, not to the {of} of the mesh"
+            )
 
     def _layer(self, layer: Union[int, str]) -> int:
         names = [found.name for found in self._layers]

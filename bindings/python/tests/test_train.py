@@ -55,25 +55,24 @@ def trained(horses: Any) -> tuple[eman.Model, eman.History, float]:
     painted = [target.copy() for target in targets[:12]]
     for target in painted[:3]:
         target[np.arange(800) % 3 > 0] = -1
-    model = eman.Model("default", labels=PARTS)
+    model = eman.Model("surface", labels=PARTS)
+    augment = {"stretch": 0.2, "warp": 0.02, "resample": True}
     start = time.perf_counter()
-    history = eman.fit(model, meshes[:12], painted, epochs=24, schedule="one_cycle", dropout=0.1)
+    history = eman.fit(
+        model, meshes[:12], painted, epochs=14, lr=0.005, schedule="one_cycle", clip_norm=1.0, augment=augment
+    )
     return model, history, time.perf_counter() - start
 
 
 @pytest.mark.long
 def test_painted_parts_are_learned(trained: Any, horses: Any) -> None:
-    """It takes some 5 seconds on two cores."""
+    """It takes some 10 seconds on two cores, and makes a model that is of use."""
     model, history, seconds = trained
-    meshes, targets = horses[0][12:], horses[1][12:]
-    most = max(np.mean(np.concatenate(targets) == part) for part in range(7))
-    found = eman.evaluate(model, meshes, targets)
-    print(f"{seconds:.1f} s; on unseen horses {found}; the most frequent part has {most:.3f}")
-    assert seconds < 120
-    assert history[-1]["accuracy"] > 0.5
-    assert found.accuracy > most + 0.15
-    assert np.nanmin(found.iou) >= 0
-    assert np.count_nonzero(found.iou > 0.2) >= 4
+    found = eman.evaluate(model, horses[0][12:], horses[1][12:])
+    print(f"{seconds:.1f} s; on unseen horses {found}")
+    assert history[-1]["accuracy"] > 0.8
+    assert found.accuracy > 0.85
+    assert np.nanmin(found.iou) > 0.5
 
 
 @pytest.mark.long
