@@ -65,10 +65,12 @@ class EMAN_OT_train(LongOperator, bpy.types.Operator):
         return work
 
     def modal(self, context, event):
-        if event.type == "TIMER" and self._job.text:
-            context.scene.eman.loss = self._job.text
-            if context.area is not None:
-                context.area.tag_redraw()
+        settings = context.scene.eman
+        if event.type == "TIMER" and self._job.text not in ("", settings.loss):
+            settings.loss = self._job.text
+            for region in context.area.regions if context.area is not None else ():
+                if region.type == "UI":  # the sidebar only: to draw the viewport again may take long
+                    region.tag_redraw()
         return super().modal(context, event)
 
     def finish(self, context_, result):
