@@ -74,6 +74,12 @@ python: $(LIBRARY) $(VENV)/stamp ## An environment, build/venv, in which `import
 demo: python rendering ## The main job on a mesh of its own, or on MESH=path
 	$(PY) -m eman.demo --output $(BUILD)/demo $(if $(MESH),--mesh '$(MESH)')
 
+.PHONY: wheel
+wheel: library $(VENV)/stamp ## A wheel with the library and the models, build/wheel, tried with numpy 1.24 and numpy 2
+	@rm -rf $(BUILD)/wheel
+	$(PY) -m pip wheel -q --disable-pip-version-check --no-deps -w $(BUILD)/wheel bindings/python
+	@PYTHON='$(PYTHON)' tests/scripts/try_wheel.sh $(BUILD)/wheel/*.whl
+
 # ------------------------------------------------------------------ tests
 
 .PHONY: test lint generated test-go test-processors test-interface test-python rendering tools

@@ -1,4 +1,4 @@
-"""What the subcommands of `eman` have in common: ``--json``, errors on one line, exit statuses."""
+"""What the subcommands of `eman` have in common: ``--json``, ``--debug``, errors on one line, exit statuses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
@@ -19,7 +20,8 @@ DONE, FAILED, USAGE, MISSING, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_STATUSES = """\
 exit status:
   0    done
-  1    not done: a file, mesh or model is at fault, and the message says which
+  1    not done: a file, mesh or model is at fault, and the message says which;
+       or done, and what was to be checked is not as it should be
   2    wrong usage
   3    not done: an optional package is missing, and the message says which
   130  interrupted
@@ -38,13 +40,13 @@ class Command:
         Adds its arguments to a parser.
     run : callable
         ``run(arguments, say)``: does it, tells the user about it line by line through `say`, and returns the same as
-        what JSON can express.
+        what JSON can express.  Where that has an item ``"good"`` that is false, a check has failed.
     """
 
     name: str
     help: str
     configure: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace, Callable[[str], None]], Any]
+    run: Callable[[argparse.Namespace, Callable[[str], None]], dict[str, Any]]
 
 
 def main(prog: str, commands: Sequence[Command], arguments: Optional[Sequence[str]] = None) -> int:
@@ -83,6 +85,7 @@ def _parser(prog: str, description: str) -> argparse.ArgumentParser:
 def _configure(parser: argparse.ArgumentParser, command: Command) -> None:
     command.configure(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text, also for errors")
+    parser.add_argument("--debug", action="store_true", help="show where in the program an error came from")
     parser.set_defaults(run=command.run)
 
 
@@ -97,11 +100,11 @@ def _execute(prog: str, chosen: argparse.Namespace) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (EmanError, OSError, ValueError, MemoryError) as error:
-        return _failed(prog, chosen.json, error, FAILED)
-    except ImportError as error:
-        return _failed(prog, chosen.json, error, MISSING)
-    return DONE
+    except (EmanError, OSError, ValueError, MemoryError, ImportError) as error:
+        if chosen.debug:
+            traceback.print_exc()
+        return _failed(prog, chosen.json, error, MISSING if isinstance(error, ImportError) else FAILED)
+    return FAILED if result.get("good") is False else DONE
 
 
 def _failed(prog: str, as_json: bool, error: BaseException, status: int) -> int:

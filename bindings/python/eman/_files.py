@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -17,7 +18,7 @@ from eman.errors import EmanError, FileError
 Array = _arrays.Array
 
 # Formats whose vertices are written once per face and have no identity of their own.
-_SOUPS = {".stl"}
+SOUPS = {".stl"}
 
 
 def read_mesh(path: Any, weld: Optional[bool]) -> tuple[Array, Array]:
@@ -56,8 +57,9 @@ def read_mesh(path: Any, weld: Optional[bool]) -> tuple[Array, Array]:
         if len(vertices) == 0:
             reasons.append(f"{name} finds no vertices in it")
             continue
-        if weld or (weld is None and target.suffix.lower() in _SOUPS):
-            vertices, faces = weld_vertices(vertices, faces)
+        if weld or (weld is None and target.suffix.lower() in SOUPS):
+            kept, faces = weld_vertices(vertices, faces)
+            vertices = vertices[kept]
         return vertices, faces
     raise FileError(f"{target} cannot be read as a mesh ({'; '.join(reasons)})")
 
@@ -93,9 +95,33 @@ _READERS = (("trimesh", _read_with_trimesh), ("meshio", _read_with_meshio))
 
 
 def weld_vertices(vertices: Array, faces: Array) -> tuple[Array, Array]:
-    """Merge vertices with equal coordinates, in the order of their first appearance."""
+    """Merge vertices with equal coordinates: which are kept, in the order of their first appearance, and the faces."""
     _, first, inverse = np.unique(vertices, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    return vertices[first[order]], rank[inverse.reshape(-1)][faces]
+    return first[order], rank[inverse.reshape(-1)][faces]
+
+
+def read_vertex_property(path: Path, names: Sequence[str]) -> Optional[Array]:
+    """(V,) numbers: the first of these vertex properties that a PLY file has, or None.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read.
+    ImportError
+        If trimesh is not installed.
+    """
+    import trimesh
+
+    try:
+        mesh = trimesh.load(str(path), process=False, maintain_order=True)
+        elements = mesh.metadata["_ply_raw"]["vertex"]["data"]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise FileError(f"{path} cannot be read as PLY: {_first_line(error)}") from error
+    keys = elements.keys() if isinstance(elements, dict) else elements.dtype.names or ()
+    for name in names:
+        if name in keys:
+            return np.ravel(np.asarray(elements[name]))
+    return None

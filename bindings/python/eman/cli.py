@@ -5,11 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Optional
 
-from eman import _command, convert, reproduce
+from eman import _command, convert, demo, reproduce, shipped
+from eman.commands import fields, labels, learn, look
 
 __all__ = ["main"]
 
-COMMANDS = (convert.COMMAND, reproduce.COMMAND)
+COMMANDS = (
+    demo.COMMAND,
+    look.INFO,
+    look.CHECK,
+    fields.FEATURES,
+    fields.RENDER,
+    learn.TRAIN,
+    labels.PREDICT,
+    labels.EVALUATE,
+    labels.VERIFY,
+    convert.COMMAND,
+    reproduce.COMMAND,
+    shipped.COMMAND,
+)
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -23,6 +37,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 done, 1 not done, 2 wrong usage, 3 an optional package is missing, 130 interrupted.
+        The exit status: 0 done, 1 not done or a check that failed, 2 wrong usage, 3 an optional package is missing,
+        130 interrupted.
     """
     return _command.main("eman", COMMANDS, arguments)

@@ -1,4 +1,4 @@
-"""Triangle meshes: neighbours, gauges, log map, transport and features (§3, §4 of the paper)."""
+"""Triangle meshes and clouds of points: neighbours, gauges, log map, transport and features (§3, §4 of the paper)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eman import _arrays, _capi, _files
 from eman._calls import interruptible
 from eman._handle import Handle
 from eman.context import Context, choice, default_context
-from eman.errors import InvalidArgumentError
+from eman.errors import InvalidArgumentError, InvalidMeshError
 from eman.report import Report
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ class Mesh:
         (pyvista) or ``vertices`` and ``triangles`` (Open3D).
     faces : (F, 3) array_like of int, optional
         Vertex indices.  int32, uint32 and int64 arrays of any strides are read in place.  Quads (F, 4), polygons of
-        more corners, and ragged lists of polygons are cut into fans from their first corner, in order.
+        more corners, and ragged lists of polygons are cut into fans from their first corner, in order.  None where
+        `frames` or an array of `normals` make a cloud of points, for networks on samples of a surface (the preset
+        "surface"); those on vertices find no neighbours there.
     gauge : {"first_neighbor", "random", "custom"}
         How the first axis of each frame is chosen (§3.2): towards the neighbour of lowest index, that turned by
         a random angle, or as given.
@@ -50,8 +52,9 @@ class Mesh:
     frames : (V, 3, 3) array_like, optional
         For the custom gauge: rows e1, e2, n of each vertex, orthonormal and right-handed.  The normals are taken from
         here as well.
-    normals : {"area", "angle"}
-        How faces are weighted in a vertex normal: by area (the paper) or by their angle (the authors' code).
+    normals : {"area", "angle"} or (V, 3) array_like
+        How faces are weighted in a vertex normal: by area (the paper) or by their angle (the authors' code).  Or the
+        normals themselves, of any length: the gauge is then custom, with some tangent of each as its first axis.
     degenerate : {"error", "drop"}
         What becomes of a face that names a vertex twice.  Dropped faces are listed by `report`.
     context : Context, optional
@@ -86,6 +89,8 @@ class Mesh:
     Mesh(vertices=4, faces=4, edges=12)
     >>> tetrahedron.reltan(powers=(0.5, 0.7)).shape
     (4, 2, 2)
+    >>> eman.Mesh(corners, normals=[[0, 0, 1]] * 4)
+    Mesh(vertices=4, faces=0, edges=0)
     """
 
     def __init__(
@@ -96,10 +101,21 @@ class Mesh:
         gauge: str = "first_neighbor",
         seed: int = 0,
         frames: Optional[npt.ArrayLike] = None,
-        normals: str = "area",
+        normals: Union[str, npt.ArrayLike] = "area",
         degenerate: str = "error",
         context: Optional[Context] = None,
     ) -> None:
+        if not isinstance(normals, str):
+            if frames is not None or gauge != "first_neighbor":
+                raise InvalidArgumentError("an array of normals makes the gauge: leave gauge and frames out")
+            gauge, frames, normals = "custom", _frames_of(normals), "area"
+        if (
+            faces is None
+            and frames is not None
+            and not hasattr(vertices, "vertices")
+            and not hasattr(vertices, "points")
+        ):
+            faces = np.empty((0, 3), np.int32)  # a cloud of points
         points, triangles = _arrays.mesh_arrays(vertices, faces)
         options = _capi.MeshOptions(
             struct_size=ctypes.sizeof(_capi.MeshOptions),
@@ -511,6 +527,21 @@ def _frame_rows(frames: npt.ArrayLike) -> npt.NDArray[Any]:
     if found.ndim != 3 or found.shape[1:] != (3, 3):
         raise InvalidArgumentError(f"frames must have shape (V, 3, 3), got {found.shape}")
     return _arrays.reals(found.reshape(len(found), 9), "frames", 9)
+
+
+def _frames_of(normals: npt.ArrayLike) -> FloatArray:
+    """(V, 3, 3) frames of normals (V, 3): e1 is the part in the tangent plane of the axis farthest from the normal."""
+    found = np.asarray(_arrays.reals(normals, "normals", 3), np.float64)
+    largest = np.abs(found).max(axis=1, initial=0)
+    bad = np.flatnonzero(~((largest > 0) & np.isfinite(largest)))
+    if len(bad):
+        raise InvalidMeshError(f"vertex {bad[0]}: the normal {found[bad[0]].tolist()} is no direction")
+    found = found / largest[:, None]
+    n = found / np.linalg.norm(found, axis=1, keepdims=True)
+    axis = np.eye(3)[np.abs(n).argmin(axis=1)]
+    e1 = axis - np.einsum("ij,ij->i", axis, n)[:, None] * n
+    e1 /= np.linalg.norm(e1, axis=1, keepdims=True)
+    return np.stack([e1, np.cross(n, e1), n], axis=1)
 
 
 def _read_report(library: ctypes.CDLL, report: ctypes.c_void_p) -> Report:

@@ -16,7 +16,7 @@ from eman import _arrays, _capi
 from eman._calls import interruptible
 from eman._handle import Handle
 from eman.context import Context, default_context
-from eman.errors import InvalidArgumentError
+from eman.errors import InvalidArgumentError, UnsupportedError
 from eman.mesh import Mesh, _seed
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ class Model:
 
     Parameters
     ----------
-    preset : {"default", "paper", "authors"} or dict
-        "default" is exactly equivariant, and what is recommended; "paper" follows the paper, "authors" its published
-        code.  Or a description as `spec` gives it, whole or in part; the key "preset" says where the rest is from.
+    preset : {"default", "surface", "paper", "authors"} or dict
+        "default" runs on the vertices and is exactly equivariant; "surface" does the same on samples of the surface,
+        whatever its triangulation; "paper" follows the paper, "authors" its published code: see the notes.  Or
+        a description as `spec` gives it, whole or in part; the key "preset" says where the rest is from.
     classes : int
         How many.  Not needed where the description or `labels` says so.
     task : {"segmentation", "classification"}
@@ -71,8 +72,10 @@ class Model:
         Threads and memory; by default a context shared by all.
     **overrides
         Fields of the description, which replace those of `preset`: kind ("eman", "gem", "spiral"), features
-        ("reltan", "get", "xyz"), powers, labels (a name for each class), width, blocks, max_order, band_limit, rings,
-        heads, bias, nonlinearity, aggregation, hidden and others: `spec` shows all.
+        ("reltan", "get", "xyz"; of samples "moments", "moments_reltan"), powers, labels (a name for each class),
+        width, blocks, max_order, band_limit, rings, heads, bias, nonlinearity, aggregation, hidden and others: `spec`
+        shows all.  Of the preset "surface" the item surface, a dict, whole or in part: points (of each level),
+        neighbors, up_neighbors, scales, lift_neighbors, blocks.
 
     Raises
     ------
@@ -85,6 +88,13 @@ class Model:
 
     Notes
     -----
+    The networks of the paper, on vertices, see how a mesh was triangulated, and learn it.  Take "default" where the
+    meshes to label are triangulated like those with known labels: registrations of one template, deformations of one
+    mesh, or labels finer than the samples of a surface.  Take "surface" for meshes from anywhere: scans, decimated and
+    subdivided ones, with holes, in several parts, not manifold; or points with normals (`Mesh`).  Its layers run on
+    points that the surface alone defines, so that labels do not depend on the order of vertices and faces either;
+    details smaller than the distance of its points (1024 of them) are not seen.
+
     A model may be used from many threads at once, on one mesh or many; calls release the GIL, and results are the same
     bits for any number of threads.  `set_parameters` changes a model between the calls of other threads, never within.
 
@@ -195,6 +205,7 @@ class Model:
 
         Examples
         --------
+        >>> import eman
         >>> model = eman.Model.shipped("creature-parts")
         >>> model.predict(eman.Mesh(eman.creatures.creature(1))).shape
         (5000,)
@@ -448,7 +459,8 @@ class Model:
         Raises
         ------
         InvalidMeshError
-            If an input feature is too large for float32.
+            If an input feature is too large for float32, or a network on a surface finds none: no face, and no point
+            with a normal.
         OutOfMemoryError
             If the context's limit or the system's memory does not suffice.
         """
@@ -537,22 +549,25 @@ class Model:
         Returns
         -------
         (E, heads) float32
-            In the order of ``mesh.neighbors``.
+            In the order of ``mesh.neighbors``; on samples of a surface, of the layer's own edges (`layer_size`).
 
         Raises
         ------
         InvalidArgumentError
             For an unknown layer or one without attention.
+        UnsupportedError
+            For a network on samples of a surface: its edges are not those of the mesh.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
         """
+        self._check_rows("attention", "edges")
         number = self._layer(layer)
         if self._layers[number].heads == 0:
             raise InvalidArgumentError(f"layer {number}, {self._layers[number].name}, has no attention")
         _check_mesh(mesh)
         attention = _capi.library().eman_model_attention
         with mesh._handle.exclusive():  # an update, which may change E, has to wait
-            result = np.empty((mesh.edge_count, self._layers[number].heads), np.float32)
+            result = np.empty((self.layer_size(mesh, number)[1], self._layers[number].heads), np.float32)
             target = _arrays.mutable_view(result)
             self._run(
                 mesh, progress, lambda model, on, control: attention(model, on, number, control, ctypes.byref(target))
@@ -574,7 +589,46 @@ class Model:
         Returns
         -------
         (V, C, 2L + 1) float32
-            For each of the layer's C channels ρ0, then the two coordinates of ρ1, of ρ2, …
+            For each of the layer's C channels ρ0, then the two coordinates of ρ1, of ρ2, …; on samples of a surface
+            so many rows as `layer_size` says.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an unknown layer.
+        UnsupportedError
+            For a network on samples of a surface: its features are not those of vertices.
+        InvalidMeshError, OutOfMemoryError
+            As `logits`.
+        """
+        self._check_rows("features", "vertices")
+        number = self._layer(layer)
+        _check_mesh(mesh)
+        channels, components = self._layers[number].channels, 2 * self._layers[number].order + 1
+        features = _capi.library().eman_model_features
+        with mesh._handle.exclusive():  # an update, which may change the number of samples, has to wait
+            result = np.empty((self.layer_size(mesh, number)[0], channels * components), np.float32)
+            target = _arrays.mutable_view(result)
+            self._run(
+                mesh, progress, lambda model, on, control: features(model, on, number, control, ctypes.byref(target))
+            )
+        return result.reshape(-1, channels, components)
+
+    def layer_size(self, mesh: Mesh, layer: Union[int, str]) -> tuple[int, int]:
+        """The rows of a layer's features, and of its attention, on a mesh.
+
+        These are V and E, or the points of a level of samples of the mesh's surface and their edges.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            The mesh.
+        layer : int or str
+            Number (negative ones count from the end) or name among `layers`.
+
+        Returns
+        -------
+        rows, edges : int
 
         Raises
         ------
@@ -582,15 +636,20 @@ class Model:
             For an unknown layer.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
+
+        Examples
+        --------
+        >>> import eman
+        >>> mesh = eman.Mesh(eman.creatures.creature(seed=1, vertices=800))
+        >>> eman.Model("surface", classes=4).layer_size(mesh, "levels.1.pool")[0]
+        256
         """
         number = self._layer(layer)
         _check_mesh(mesh)
-        channels, components = self._layers[number].channels, 2 * self._layers[number].order + 1
-        result = np.empty((mesh.vertex_count, channels * components), np.float32)
-        target = _arrays.mutable_view(result)
-        features = _capi.library().eman_model_features
-        self._run(mesh, progress, lambda model, on, control: features(model, on, number, control, ctypes.byref(target)))
-        return result.reshape(-1, channels, components)
+        rows, edges = ctypes.c_int64(), ctypes.c_int64()
+        size, found = _capi.library().eman_model_layer_size, (ctypes.byref(rows), ctypes.byref(edges))
+        self._run(mesh, None, lambda model, on, control: size(model, on, number, control, *found))
+        return rows.value, edges.value
 
     def estimate(self, vertices: int, edges: Optional[int] = None) -> int:
         """About how many bytes of large arrays `predict` takes beside the mesh; `logits` takes its output as well.
@@ -612,8 +671,7 @@ class Model:
         >>> eman.Model("default", classes=16).estimate(1_000_000) < 2_000_000_000
         True
         """
-        sizes = [_size(vertices, "vertices"), _size(6 * vertices if edges is None else edges, "edges")]
-        result = ctypes.c_int64()
+        sizes, result = _mesh_size(vertices, edges), ctypes.c_int64()
         with self._handle as handle:
             _capi.check(_capi.library().eman_model_estimate(handle, *sizes, ctypes.byref(result)))
         return result.value
@@ -621,6 +679,13 @@ class Model:
     def _rows(self, mesh: Mesh) -> int:
         _check_mesh(mesh)
         return mesh.vertex_count if self._task == "segmentation" else 1
+
+    def _check_rows(self, what: str, of: str) -> None:
+        """Refuse to read out what has no row for each vertex or edge of the mesh."""
+        if "surface" in self.spec:
+            raise UnsupportedError(
+                f"{what} of a network on samples of a surface belong to the samples, not to the {of} of the mesh"
+            )
 
     def _layer(self, layer: Union[int, str]) -> int:
         names = [found.name for found in self._layers]
@@ -741,6 +806,11 @@ def _file_name(path: StrPath) -> bytes:
 def _check_mesh(mesh: Any) -> None:
     if not isinstance(mesh, Mesh):
         raise InvalidArgumentError(f"mesh must be an eman.Mesh, got {type(mesh).__name__}")
+
+
+def _mesh_size(vertices: int, edges: Optional[int]) -> tuple[int, int]:
+    """Checked numbers of vertices and directed edges; of a closed surface where the latter is not given."""
+    return _size(vertices, "vertices"), _size(6 * vertices if edges is None else edges, "edges")
 
 
 def _size(value: int, name: str) -> int:

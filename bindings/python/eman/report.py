@@ -12,7 +12,7 @@ __all__ = ["Report"]
 
 IndexArray = npt.NDArray[np.int64]
 
-# What each finding means, to a reader who has a mesh to mend; and whether it is merely worth knowing.
+# What each finding means, to a reader who has a mesh to mend.
 _MEANINGS = {
     "isolated_vertices": "vertices that no face uses; their features are zero",
     "coincident_vertices": "vertices at the place of another; merge them if they are one point",
@@ -27,6 +27,8 @@ _MEANINGS = {
     "needle_faces": "faces more than 1000 times as long as high",
     "duplicate_faces": "faces of the same vertices as an earlier face",
 }
+# What ordinary meshes have, and what changes no result elsewhere on the mesh.
+_HARMLESS = ("isolated_vertices", "boundary_edges", "needle_faces")
 _SHOWN = 6
 
 
@@ -100,6 +102,15 @@ class Report(Mapping[str, IndexArray]):
     def clean(self) -> bool:
         """Whether nothing was found at all."""
         return not any(self.counts.values())
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """How many elements each finding has that should be mended.
+
+        Open surfaces are ordinary; isolated vertices and needles change no result elsewhere on the mesh.  Everything
+        else changes neighbours or normals: seams where vertices coincide, faces that are flipped, doubled or flat.
+        """
+        return {name: count for name, count in self.counts.items() if count and name not in _HARMLESS}
 
     def to_dict(self) -> dict[str, Any]:
         """Sizes, judgements and findings as plain numbers and lists, for JSON."""

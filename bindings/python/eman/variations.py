@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .errors import InvalidArgumentError
+from eman.errors import InvalidArgumentError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -31,24 +31,21 @@ def labelled(vertices: Any, faces: Any, labels: Any) -> Labelled:
 
 def subdivided(mesh: Labelled, vertices: int) -> Labelled:
     """The mesh with its faces divided in four, as often as it takes to reach so many vertices."""
-    while len(mesh.vertices) < vertices:
-        mesh = _quartered(mesh)
-    return mesh
-
-
-def _quartered(mesh: Labelled) -> Labelled:
-    """Each face divided in four at the middles of its edges."""
     points, faces, labels = mesh
+    while len(points) < vertices:
+        points, faces = _quartered(points, faces)
+    new = points[len(labels) :]
+    return Labelled(points, faces, np.concatenate([labels, labels[nearest(new, mesh.vertices)]]))
+
+
+def _quartered(points: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
+    """Each face divided in four at the middles of its edges."""
     sides = np.sort(np.stack([faces, np.roll(faces, -1, 1)], 2).reshape(-1, 2), 1)
     ends, middle = np.unique(sides, axis=0, return_inverse=True)
     a, b, c = faces.T
     ab, bc, ca = (len(points) + middle.reshape(-1, 3)).astype(np.int32).T
     parts = [(a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)]
-    return Labelled(
-        np.concatenate([points, points[ends].mean(1)]),
-        np.concatenate([np.stack(part, 1) for part in parts]),
-        np.concatenate([labels, labels[ends[:, 0]]]),
-    )
+    return np.concatenate([points, points[ends].mean(1)]), np.concatenate([np.stack(part, 1) for part in parts])
 
 
 def decimated(mesh: Labelled, vertices: int) -> Labelled:
@@ -67,19 +64,22 @@ def decimated(mesh: Labelled, vertices: int) -> Labelled:
 def holed(mesh: Labelled, share: float, seed: int) -> Labelled:
     """The mesh without a share of its faces, drawn at random; vertices that lose all of theirs go with them."""
     rng = np.random.default_rng(seed)
-    faces = mesh.faces[rng.random(len(mesh.faces)) >= share]
-    used, numbers = np.unique(faces, return_inverse=True)
-    return Labelled(mesh.vertices[used], numbers.reshape(-1, 3).astype(np.int32), mesh.labels[used])
+    return _without(mesh, rng.random(len(mesh.faces)) < share)
 
 
 def patched(mesh: Labelled, share: float, patches: int, seed: int) -> Labelled:
-    """The mesh without a share of its faces, those around some vertices, as a scanner misses them."""
+    """The mesh without patches around random vertices, up to a share of its faces, as a scanner misses them."""
     rng = np.random.default_rng(seed)
     middles = mesh.vertices[mesh.faces].mean(1)
     lost = np.zeros(len(middles), bool)
     for vertex in rng.choice(len(mesh.vertices), patches, replace=False):
         far = np.linalg.norm(middles - mesh.vertices[vertex], axis=1)
         lost[np.argsort(far, kind="stable")[: round(share / patches * len(middles))]] = True
+    return _without(mesh, lost)
+
+
+def _without(mesh: Labelled, lost: npt.NDArray[np.bool_]) -> Labelled:
+    """The mesh without the faces that are lost, and without the vertices that lose all of theirs."""
     used, numbers = np.unique(mesh.faces[~lost], return_inverse=True)
     return Labelled(mesh.vertices[used], numbers.reshape(-1, 3).astype(np.int32), mesh.labels[used])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,24 @@ def data_folder() -> Path:
 @pytest.fixture(scope="session")
 def horse() -> eman.creatures.Creature:
     return eman.creatures.creature(seed=7, vertices=800, species="horse")
+
+
+@pytest.fixture(scope="session")
+def parts_model(horse: eman.creatures.Creature, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a small network on samples of the surface that knows the parts of one horse."""
+    model = eman.Model("surface", labels=horse.part_names, surface={"points": [256, 64], "blocks": [1, 1, 1]})
+    eman.fit(model, [eman.Mesh(horse)], [horse.labels], epochs=40, lr=0.01, schedule="one_cycle", dropout=0.0)
+    path = tmp_path_factory.mktemp("models") / "parts.safetensors"
+    model.save(path)
+    return path
+
+
+def write_obj(path: Path, vertices: Any, faces: Any) -> Path:
+    """A mesh as a text file."""
+    lines = ["v " + " ".join(map(repr, map(float, point))) for point in vertices]
+    lines += ["f " + " ".join(str(corner + 1) for corner in face) for face in faces]
+    path.write_text("\n".join(lines) + "\n")
+    return path
 
 
 TETRAHEDRON = (

@@ -15,7 +15,10 @@ import pytest
 
 import eman
 
-MODULES = ["eman", *(f"eman.{m.name}" for m in pkgutil.iter_modules(eman.__path__) if m.name != "_vtk")]
+#: What runs when it is imported.
+SCRIPTS = ("eman._vtk", "eman.__main__")
+
+MODULES = ["eman", *(m.name for m in pkgutil.walk_packages(eman.__path__, "eman.") if m.name not in SCRIPTS)]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -122,7 +125,7 @@ def test_typed_and_versioned() -> None:
 def test_every_exported_c_function_is_used() -> None:
     from eman import _capi
 
-    sources = "".join(path.read_text() for path in Path(eman.__file__).parent.glob("*.py") if path.name != "_capi.py")
+    sources = "".join(path.read_text() for path in Path(eman.__file__).parent.rglob("*.py") if path.name != "_capi.py")
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
     for name in _capi.PROTOTYPES:
         assert name in sources + tests + inspect.getsource(_capi.last_error), name

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from eman import plot
+from eman import _colours, _scene
 from eman.creatures import Creature, creature
-from eman.plot import RenderingError, plot_scalars, plot_tangents
+from eman.plot import RenderingError, export_labels, plot_labels, plot_scalars, plot_tangents
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +74,12 @@ def test_arrows_are_seen(lizard: Creature, renderer: str, tmp_path: Path) -> Non
 
 def test_arrows_point_along_the_vectors_and_grow_with_them(lizard: Creature) -> None:
     rng = np.random.default_rng(0)
-    normals = plot._vertex_normals(lizard.vertices, lizard.faces)
+    normals = _scene.vertex_normals(lizard.vertices, lizard.faces)
     vectors = np.cross(normals, rng.normal(size=normals.shape)) * rng.lognormal(0, 2, (len(normals), 1))
     eye = np.array([0.0, -1.0, 0.0])
-    rims, fillings = np.split(plot._arrows(lizard.vertices, lizard.faces, eye, vectors, 300), 2)
+    rims, fillings = np.split(_scene.arrows_on(lizard.vertices, lizard.faces, eye, vectors, 300), 2)
     assert len(fillings) > 30
-    tip = plot._ARROW[:, 0].argmax()
+    tip = _scene._ARROW[:, 0].argmax()
     along = fillings[:, tip] - 0.5 * (fillings[:, 0] + fillings[:, -1])
     tail = 0.5 * (rims[:, 0] + rims[:, -1])
     site = np.linalg.norm(lizard.vertices[None] - tail[:, None], axis=-1).argmin(axis=1)
@@ -127,7 +127,7 @@ def test_missing_values_are_grey_and_arrays_will_do(lizard: Creature, tmp_path: 
 def test_scale_suits_the_values(values: np.ndarray, log: bool, extend: str) -> None:
     from matplotlib.colors import LogNorm
 
-    mappable, ends = plot._colour_scale(values, None, None, None)
+    mappable, ends = _colours.scale(values, None, None, None)
     assert isinstance(mappable.norm, LogNorm) == log
     assert ends == extend
     if values.min() < 0:
@@ -135,7 +135,7 @@ def test_scale_suits_the_values(values: np.ndarray, log: bool, extend: str) -> N
 
 
 def test_arrows_are_spread_evenly(lizard: Creature) -> None:
-    sites = plot._spread(lizard.vertices, np.arange(len(lizard.vertices)), 0.1)
+    sites = _scene.spread(lizard.vertices, np.arange(len(lizard.vertices)), 0.1)
     chosen = lizard.vertices[sites]
     distance = np.linalg.norm(chosen[:, None] - chosen[None], axis=-1) + np.eye(len(chosen))
     assert distance.min() >= 0.1
@@ -178,3 +178,63 @@ def test_refuses_vectors_that_do_not_fit(lizard: Creature, tmp_path: Path) -> No
         plot_tangents(lizard, np.zeros((800, 2)), tmp_path / "x.png")
     with pytest.raises(ValueError, match=r"must have shape \(800,"):
         plot_tangents(lizard, np.zeros((7, 3)), tmp_path / "x.png")
+
+
+def test_labels_have_colours_of_their_own_and_names(lizard: Creature, renderer: str, tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    names = [f"part {number}" for number in range(30)]
+    labels = lizard.labels.astype(int)
+    labels[lizard.labels == lizard.labels[0]] = -1
+    image = read(plot_labels(lizard, labels, tmp_path / "a.png", names=names, size=(640, 400), renderer=renderer))
+    assert image.shape == (400, 640, 3)
+    assert 0.1 < inked(image).mean() < 0.9
+    colours = _colours.of_labels(labels)
+    _colours.legend(labels, colours, names)(figure)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == ["unknown", *(names[number] for number in np.unique(labels)[1:])]
+    drawn = np.array([patch.get_facecolor()[:3] for patch in figure.legends[0].get_patches()])
+    assert np.allclose(drawn, [colours[labels == number][0] for number in np.unique(labels)])
+    seen = image[:, : int(0.84 * 640)].reshape(-1, 3)
+    hues = seen[np.ptp(seen, axis=1) > 0.25]
+    assert len(np.unique(np.round(4 * hues), axis=0)) > 6, "parts are seen in several colours"
+
+
+def test_a_label_has_the_same_colour_whatever_the_others() -> None:
+    many = _colours.of_labels(np.arange(60))
+    assert np.array_equal(_colours.of_labels(np.array([7, 45, 3])), many[[7, 45, 3]])
+    distance = np.linalg.norm(many[:, None] - many[None], axis=2) + np.eye(60)
+    assert distance[:20, :20].min() > 0.09
+    assert distance.min() > 0.02
+
+
+def test_legend_of_many_labels_is_cut_short() -> None:
+    from matplotlib.figure import Figure
+
+    figure, labels = Figure(), np.repeat(np.arange(50), np.arange(1, 51))
+    _colours.legend(labels, _colours.of_labels(labels), ())(figure)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == [*map(str, range(18, 50)), "and 18 more"]
+
+
+def test_labels_in_a_file(lizard: Creature, tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    target = export_labels(lizard, lizard.labels, tmp_path / "labels.ply")
+    assert b"property int label\n" in target.read_bytes()[:600]
+    written = trimesh.load_mesh(target, process=False)
+    assert np.array_equal(np.ravel(written.metadata["_ply_raw"]["vertex"]["data"]["label"]), lizard.labels)
+    assert np.allclose(written.visual.vertex_colors[:, :3] / 255, _colours.of_labels(lizard.labels), atol=0.003)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "message"),
+    [
+        (np.zeros(3, int), (), r"labels must have shape \(800,\)"),
+        (np.zeros(800), (), "labels must be integers"),
+        (np.full(800, 2), ("a", "b"), "label 2 has no name: there are 2"),
+    ],
+)
+def test_refuses_labels(lizard: Creature, tmp_path: Path, labels: np.ndarray, names: tuple[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plot_labels(lizard, labels, tmp_path / "x.png", names=names)

@@ -1,0 +1,1 @@
+"""The subcommands of the program ``eman``, one module for each group."""

@@ -1,0 +1,265 @@
+"""Networks on samples of a surface: on meshes of every kind, and on clouds of points with normals."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eman
+from eman.evaluation import TRANSFORMS, equivariance_gaps
+from eman.variations import labelled, subdivided
+
+#: A network small enough to train within seconds.
+SMALL = {"surface": {"points": [256, 64], "blocks": [1, 1, 1]}}
+
+CLASSES = 4
+
+
+@pytest.fixture(scope="module")
+def model() -> eman.Model:
+    return eman.Model("surface", classes=CLASSES, seed=1, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def mesh(horse: eman.creatures.Creature) -> eman.Mesh:
+    return eman.Mesh(horse)
+
+
+class TestResults:
+    def test_agree_with_each_other(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        logits = model.logits(mesh)
+        assert logits.shape == (800, CLASSES)
+        assert np.allclose(np.exp(logits).sum(axis=1), 1, atol=1e-5)
+        assert len(np.unique(logits, axis=0)) > 700, "vertices differ from each other"
+        labels = model.predict(mesh)
+        assert np.array_equal(labels, logits.argmax(axis=1))
+        best, probabilities = model.top(mesh, 2)
+        assert np.array_equal(best[:, 0], labels)
+        assert np.allclose(probabilities[:, 0], np.exp(logits.max(axis=1)), atol=1e-6)
+
+    def test_evaluate(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        target = np.arange(800) % CLASSES
+        found = eman.evaluate(model, mesh, target)
+        logits = model.logits(mesh)
+        assert found.correct == np.count_nonzero(logits.argmax(axis=1) == target)
+        assert found.loss == pytest.approx(-logits[np.arange(800), target].mean(), abs=1e-5)
+
+    @pytest.mark.parametrize("kind", ["gem", "eman"])
+    def test_equivariant(self, kind: str, mesh: eman.Mesh) -> None:
+        network = eman.Model("surface", classes=CLASSES, seed=2, kind=kind, **SMALL)
+        gaps = equivariance_gaps(network, mesh)
+        assert set(gaps) == set(TRANSFORMS)
+        assert max(gaps.values()) <= 1e-9
+
+    def test_labels_do_not_depend_on_order(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        renumbered = eman.transforms.permutation(mesh, seed=3)
+        assert np.array_equal(renumbered.vertices_back(model.predict(renumbered.mesh)), model.predict(mesh))
+
+    def test_another_triangulation_has_much_the_same_labels(
+        self, model: eman.Model, horse: eman.creatures.Creature, mesh: eman.Mesh
+    ) -> None:
+        finer = subdivided(labelled(horse.vertices, horse.faces, horse.labels), 3000)
+        agree = model.predict(eman.Mesh(finer.vertices, finer.faces))[:800] == model.predict(mesh)
+        assert agree.mean() > 0.8
+        on_vertices = eman.Model("default", classes=CLASSES, seed=1)
+        other = on_vertices.predict(eman.Mesh(finer.vertices, finer.faces))[:800] == on_vertices.predict(mesh)
+        assert other.mean() < agree.mean(), "which a network on vertices has not"
+
+    def test_classification(self, mesh: eman.Mesh) -> None:
+        network = eman.Model("surface", classes=3, task="classification", **SMALL)
+        assert network.logits(mesh).shape == (3,)
+        assert network.predict(mesh) == int(network.logits(mesh).argmax())
+
+    def test_estimate_grows_with_the_mesh(self, model: eman.Model) -> None:
+        assert 0 < model.estimate(1000) <= model.estimate(1_000_000)
+
+    def test_progress(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        seen: list[float] = []
+        model.predict(mesh, progress=seen.append)
+        assert seen == sorted(seen)
+        assert seen[-1] == 1.0
+
+
+class TestLife:
+    def test_file_pickle_copy(self, model: eman.Model, mesh: eman.Mesh, tmp_path: Path) -> None:
+        model.save(tmp_path / "model.safetensors")
+        again = [
+            eman.Model.load(tmp_path / "model.safetensors"),
+            pickle.loads(pickle.dumps(model)),
+            copy.copy(model),
+        ]
+        for other in again:
+            assert other.spec == model.spec
+            assert np.array_equal(other.logits(mesh), model.logits(mesh))
+
+    def test_spec_makes_the_same_network(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        again = eman.Model(model.spec, seed=1)
+        assert np.array_equal(again.logits(mesh), model.logits(mesh))
+        assert again.spec["surface"]["points"] == [256, 64]
+        assert again.spec["surface"]["neighbors"] == 24, "what is left out is the preset's"
+
+    def test_wrong_fields_are_named(self) -> None:
+        with pytest.raises(eman.InvalidModelError, match=r"surface\.points"):
+            eman.Model("surface", classes=2, surface={"points": []})
+        with pytest.raises(eman.InvalidModelError, match="pionts"):
+            eman.Model("surface", classes=2, surface={"pionts": [3]})
+
+    def test_layers_cannot_be_read_out_by_vertices(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        assert len(model.layers) == 8
+        with pytest.raises(eman.UnsupportedError, match="not to the vertices"):
+            model.features(mesh, 0)
+        with pytest.raises(eman.UnsupportedError, match="not to the edges"):
+            model.attention(mesh, 0)
+
+
+TRAINING: dict[str, Any] = {
+    "epochs": 12,
+    "lr": 0.01,
+    "schedule": "one_cycle",
+    "dropout": 0.0,
+    "clip_norm": 1.0,
+    "augment": {"resample": True},
+}
+
+
+class TestTraining:
+    def test_learns_and_resumes(self, mesh: eman.Mesh, tmp_path: Path) -> None:
+        """Head and feet of a horse; interrupted and resumed it ends with the same bits."""
+        height = mesh.vertices[:, 2]
+        target = np.digitize(height, np.quantile(height, [0.25, 0.5, 0.75]))
+        straight = eman.Model("surface", classes=CLASSES, **SMALL)
+        history = eman.fit(straight, [mesh], [target], **TRAINING)
+        assert history[-1]["loss"] < 0.7 * history[0]["loss"]
+        assert eman.accuracy(straight, mesh, target) > 0.6
+
+        class StopError(Exception):
+            pass
+
+        def stop(step: eman.Step) -> None:
+            if step.epoch == 5:
+                raise StopError
+
+        resumed = eman.Model("surface", classes=CLASSES, **SMALL)
+        path = tmp_path / "training.safetensors"
+        with pytest.raises(StopError):
+            eman.fit(resumed, [mesh], [target], progress=stop, checkpoint=path, **TRAINING)
+        eman.fit(resumed, [mesh], [target], checkpoint=path, **TRAINING)
+        assert resumed.to_bytes() == straight.to_bytes()
+
+
+class TestClouds:
+    """Points with normals, without faces."""
+
+    def test_as_the_mesh(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        cloud = eman.Mesh(mesh.vertices, normals=3 * mesh.vertex_normals)
+        assert (cloud.vertex_count, cloud.face_count, cloud.edge_count) == (800, 0, 0)
+        assert np.allclose(cloud.vertex_normals, mesh.vertex_normals)
+        frames = cloud.frames
+        assert np.allclose(frames @ frames.transpose(0, 2, 1), np.eye(3))
+        assert np.allclose(np.linalg.det(frames), 1)
+        assert (model.predict(cloud) == model.predict(mesh)).mean() > 0.7
+        by_frames = eman.Mesh(mesh.vertices, None, gauge="custom", frames=mesh.frames)
+        assert np.allclose(model.logits(by_frames), model.logits(cloud), atol=1e-4)
+
+    def test_equivariant(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        gaps = equivariance_gaps(model, eman.Mesh(mesh.vertices, normals=mesh.vertex_normals))
+        assert max(gaps.values()) <= 1e-9
+
+    def test_normals_of_a_mesh(self, mesh: eman.Mesh) -> None:
+        leaning = eman.Mesh(mesh.vertices, mesh.faces, normals=mesh.vertex_normals + [0, 0, 1e-3])
+        assert leaning.edge_count == mesh.edge_count
+        assert 1e-6 < np.abs(leaning.vertex_normals - mesh.vertex_normals).max() < 2e-3
+
+    def test_pickled(self, mesh: eman.Mesh) -> None:
+        cloud = eman.Mesh(mesh.vertices, normals=mesh.vertex_normals)
+        again = pickle.loads(pickle.dumps(cloud))
+        assert np.allclose(again.frames, cloud.frames, rtol=0, atol=1e-15)
+
+    @pytest.mark.parametrize("length", [1e-300, 1e300])
+    def test_normals_of_any_length(self, length: float) -> None:
+        cloud = eman.Mesh([[0, 0, 0]], normals=[[0, length, length]])
+        assert np.allclose(cloud.vertex_normals, [[0, 0.5**0.5, 0.5**0.5]])
+
+    @pytest.mark.parametrize(
+        ("normals", "message"),
+        [
+            ([[0, 0, 1], [0, 0, 0]], "vertex 1: the normal"),
+            ([[0, 0, np.nan], [0, 0, 1]], "vertex 0: the normal"),
+            ([[0, 0, 1]], "frames"),
+            ([[0, 1], [1, 0]], r"normals must have shape \(N, 3\)"),
+        ],
+    )
+    def test_refuses(self, normals: Any, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            eman.Mesh([[0, 0, 0], [1, 0, 0]], normals=normals)
+
+    def test_refuses_two_gauges(self) -> None:
+        with pytest.raises(eman.InvalidArgumentError, match="leave gauge and frames out"):
+            eman.Mesh([[0, 0, 0]], normals=[[0, 0, 1]], gauge="random")
+
+    def test_points_alone_are_no_mesh(self) -> None:
+        with pytest.raises(eman.InvalidArgumentError, match="faces are missing"):
+            eman.Mesh([[0, 0, 0]])
+
+
+def _sheet(n: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """A flat square of n × n vertices."""
+    x, y = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
+    corner = (np.arange(n - 1)[:, None] * n + np.arange(n - 1)).ravel()
+    faces = np.concatenate(
+        [np.stack([corner, corner + n, corner + 1], 1), np.stack([corner + n, corner + n + 1, corner + 1], 1)]
+    )
+    return np.stack([x, y, np.zeros_like(x)], 2).reshape(-1, 3).astype(float), faces
+
+
+CORNER = [[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]
+
+ODD = {
+    "one triangle": (CORNER, [[0, 1, 2]]),
+    "a flat sheet": _sheet(),
+    "needles on a line": ([[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]], [[0, 1, 2], [1, 2, 3]]),
+    "needles": ([[0.0, 0, 0], [1, 1e-9, 0], [2, 0, 0], [3, 1e-9, 0]], [[0, 1, 2], [1, 2, 3]]),
+    "one place": ([[1.0, 2, 3]] * 3, [[0, 1, 2]]),
+    "three faces at an edge": ([*CORNER, [0.0, 0, 1], [0, -1, 0]], [[0, 1, 2], [0, 1, 3], [0, 1, 4]]),
+    "faces against each other": (CORNER, [[0, 1, 2], [2, 1, 0]]),
+    "a vertex without face": ([*CORNER, [5.0, 5, 5]], [[0, 1, 2]]),
+    "two far apart": ([*CORNER, [1e6, 0, 0], [1e6, 1, 0], [1e6, 0, 1]], [[0, 1, 2], [3, 4, 5]]),
+    "tiny": (1e-200 * np.array(CORNER), [[0, 1, 2]]),
+    "huge": (1e200 * np.array(CORNER), [[0, 1, 2]]),
+}
+
+
+class TestOddSurfaces:
+    @pytest.mark.parametrize("name", ODD)
+    def test_give_a_result(self, name: str, model: eman.Model) -> None:
+        vertices, faces = ODD[name]
+        found = model.logits(eman.Mesh(vertices, faces))
+        assert np.isfinite(found).all()
+        assert np.allclose(np.exp(found).sum(axis=1), 1, atol=1e-5)
+
+    def test_open_body(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        """Without a third of the body."""
+        kept = mesh.faces[mesh.vertices[mesh.faces].mean(axis=1)[:, 0] > np.quantile(mesh.vertices[:, 0], 0.33)]
+        cut = eman.Mesh(mesh.vertices, kept)
+        assert not cut.report().closed
+        assert np.isfinite(model.logits(cut)).all()
+
+    def test_inside_one_another(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        both = eman.Mesh(
+            np.concatenate([mesh.vertices, 0.9 * mesh.vertices]), np.concatenate([mesh.faces, mesh.faces + 800])
+        )
+        assert np.isfinite(model.logits(both)).all()
+
+    @pytest.mark.parametrize("vertices", [[[0.0, 0, 0]] * 3, []])
+    def test_nothing_to_sample(self, vertices: Any, model: eman.Model) -> None:
+        with pytest.raises(eman.InvalidMeshError, match="none to sample"):
+            model.predict(eman.Mesh(vertices, []))
+
+    def test_not_a_number(self) -> None:
+        with pytest.raises(eman.InvalidMeshError, match="vertex 1"):
+            eman.Mesh([[0, 0, 0], [np.nan, 0, 0], [0, 1, 0]], [[0, 1, 2]])
