@@ -20,7 +20,6 @@ def main() -> None:
     parser.add_argument("--wheel", type=Path)
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
-    chosen.output.mkdir(parents=True, exist_ok=True)
     print(legacy(chosen.package, chosen.library, chosen.output))
     if chosen.wheel is not None:
         print(extension(chosen.wheel, chosen.output))
@@ -28,6 +27,7 @@ def main() -> None:
 
 def legacy(package: Path, library: Path, output: Path) -> Path:
     """The zip that Blender 3.4 to 4.1 installs: one folder with everything in it."""
+    output.mkdir(parents=True, exist_ok=True)
     path = output / f"eman-blender-{_version()}-legacy.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for source in _files(ADDON):
@@ -41,6 +41,7 @@ def legacy(package: Path, library: Path, output: Path) -> Path:
 
 def extension(wheel: Path, output: Path) -> Path:
     """The zip that Blender 4.2 and later installs: the manifest at the top, the wheel beside it."""
+    output.mkdir(parents=True, exist_ok=True)
     path = output / f"eman-blender-{_version()}.zip"
     manifest = (ADDON / "blender_manifest.toml").read_text()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,4 +1,4 @@
-"""Runs inside Blender with a window: real clicks in the sidebar, a computation that does not freeze it, ESC, a screenshot.
+"""Runs inside Blender with a window: real clicks in the sidebar, a training that does not freeze it, ESC, screenshots.
 
 ``blender … --enable-event-simulate --python interface.py -- ZIP MODEL FOLDER``
 """
@@ -9,7 +9,6 @@ import traceback
 from pathlib import Path
 
 import bpy
-import numpy as np
 
 zip_file, model, folder = sys.argv[sys.argv.index("--") + 1 :]
 folder = Path(folder)
@@ -57,7 +56,7 @@ def steps():
     # The button.
     yield from click(window, sidebar.x + sidebar.width // 2, sidebar.y + sidebar.height - BUTTON)
     yield from wait(lambda: "eman_label" in mesh.attributes, 30, "the button does not label the mesh")
-    assert len(horse.vertex_groups) > 1
+    assert len(horse.vertex_groups) > 0
     yield from pause(0.5)
     yield from screenshot(folder / "panel.png", window, area)
 

@@ -1,4 +1,7 @@
-"""Runs inside Blender: install the zip, run every operator, undo, disable. ``blender … --python operators.py -- ZIP FOLDER``."""
+"""Runs inside Blender: install the zip, run every operator, undo, disable.
+
+``blender … --python operators.py -- ZIP FOLDER``
+"""
 
 import sys
 import threading
@@ -66,7 +69,9 @@ truth = [of_part[one.labels] for one in made]
 select(*horses)
 assert bpy.ops.eman.compute_features() == {"FINISHED"}
 with eman.Mesh(made[0].vertices.astype(np.float32), made[0].faces) as mesh:
-    assert np.allclose(attribute(horses[0], "eman_reltan_0.7", "vector", 3), mesh.reltan((0.7,), "ambient")[:, 0], atol=1e-6)
+    assert np.allclose(
+        attribute(horses[0], "eman_reltan_0.7", "vector", 3), mesh.reltan((0.7,), "ambient")[:, 0], atol=1e-6
+    )
 settings.get = True
 bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, 3
 settings.frames = True

@@ -11,7 +11,7 @@ bl_info = {
     "category": "Mesh",
 }
 
-from . import attention, doctor, features, jobs, panel, parts, preferences, settings, symmetry, training
+from . import attention, doctor, features, jobs, panel, parts, preferences, settings, symmetry, training  # noqa: E402  behind bl_info, which Blender reads
 
 _MODULES = (preferences, settings, features, doctor, parts, training, symmetry, attention, panel)
 

@@ -14,7 +14,10 @@ ATTRIBUTE = "eman_attention"
 class EMAN_OT_show_attention(LongOperator, bpy.types.Operator):
     bl_idname = "eman.show_attention"
     bl_label = "Show Attention"
-    bl_description = "How much each neighbour counts for the last vertex selected in Edit Mode, as an attribute: 1 is as much as the others"
+    bl_description = (
+        "How much each neighbour counts for the vertex selected in Edit Mode, as an attribute: "
+        "1 is as much as the others"
+    )
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
@@ -55,7 +58,8 @@ class EMAN_OT_show_attention(LongOperator, bpy.types.Operator):
         heard = np.flatnonzero(values)
         self.report(
             {"INFO"},
-            f"Vertex {self._vertex} hears {len(heard)} neighbours; most of all {values.argmax()} ({values.max(initial=0):.2f})",
+            f"Vertex {self._vertex} hears {len(heard)} neighbours, "
+            f"most of all {values.argmax()} ({values.max(initial=0):.2f})",
         )
 
 

@@ -16,7 +16,9 @@ def _name(finding):
 class EMAN_OT_check_mesh(LongOperator, bpy.types.Operator):
     bl_idname = "eman.check_mesh"
     bl_label = "Check Mesh"
-    bl_description = "Find what is wrong with the mesh: holes, edges of many faces, needles, loose vertices, flipped faces"
+    bl_description = (
+        "Find what is wrong with the mesh: holes, edges of many faces, needles, loose vertices, flipped faces"
+    )
     bl_options = {"REGISTER"}
 
     @classmethod

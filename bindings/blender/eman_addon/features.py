@@ -77,7 +77,9 @@ class EMAN_OT_compute_features(LongOperator, bpy.types.Operator):
             surfaces.write(obj.data, f"eman_reltan_length{behind}", np.linalg.norm(reltan[:, 0], axis=1), "FLOAT")
             if get is not None:
                 surfaces.write(obj.data, f"eman_get{behind}", get, "FLOAT_VECTOR")
-        lengths = np.linalg.norm(fields[min(self._frames.index(current) if current in self._frames else 0, len(fields) - 1)][0][:, 0], axis=1)
+        lengths = np.linalg.norm(
+            fields[min(self._frames.index(current) if current in self._frames else 0, len(fields) - 1)][0][:, 0], axis=1
+        )
         surfaces.write(obj.data, "eman_reltan_colour", _colours(lengths), "FLOAT_COLOR")
         surfaces.show_colours(obj.data, "eman_reltan_colour")
 

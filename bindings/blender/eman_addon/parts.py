@@ -34,11 +34,10 @@ class EMAN_OT_predict_parts(LongOperator, bpy.types.Operator):
         def work(report):
             results = []
             for number, surface in enumerate(found):
-                share = 1 / len(found)
-                report(number * share, surface.object)
+                report(number / len(found), surface.object)
                 with eman.Mesh(surface.vertices, surface.faces, degenerate="drop", context=engine) as mesh:
                     labels, probabilities = model.top(
-                        mesh, 1, progress=lambda done, at=number: report((at + done) * share)
+                        mesh, 1, progress=lambda done, at=number: report((at + done) / len(found))
                     )
                 results.append((surface, labels[:, 0], probabilities[:, 0]))
             return model.labels or [f"part {number}" for number in range(model.classes)], results
@@ -59,7 +58,9 @@ class EMAN_OT_predict_parts(LongOperator, bpy.types.Operator):
 def colours(count):
     """(count, 4) colours that are easy to tell apart."""
     hues = (np.arange(count) * 0.618034) % 1  # the golden ratio: neighbours in the list are far on the circle
-    return np.array([(*colorsys.hsv_to_rgb(hue, 0.45 + 0.25 * (i % 3) / 2, 0.9 - 0.25 * (i % 2)), 1) for i, hue in enumerate(hues)])
+    return np.array(
+        [(*colorsys.hsv_to_rgb(hue, 0.45 + 0.25 * (i % 3) / 2, 0.9 - 0.25 * (i % 2)), 1) for i, hue in enumerate(hues)]
+    )
 
 
 def _write(obj, surface, names, labels, confidences, settings):

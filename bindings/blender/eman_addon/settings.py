@@ -16,8 +16,7 @@ from .engine import shipped_names
 
 def _models(_self, _context):
     _models.items = [  # Blender does not keep the strings alive itself
-        (name, name.replace("-", " ").capitalize(), "A model that comes with the add-on")
-        for name in shipped_names()
+        (name, name.replace("-", " ").capitalize(), "A model that comes with the add-on") for name in shipped_names()
     ] + [("FILE", "Model file", "A model of your own")]
     return _models.items
 
@@ -30,22 +29,31 @@ class EmanSettings(bpy.types.PropertyGroup):
         default="0.5, 0.7",
     )
     get: BoolProperty(
-        name="GET", description="Also the position seen from each point's tangent plane; it changes when the object moves"
+        name="GET",
+        description="Also the position seen from each point's tangent plane; it changes when the object moves",
     )
     evaluated: BoolProperty(
         name="With modifiers", description="On the mesh as its modifiers and pose leave it; they must keep the vertices"
     )
-    frames: BoolProperty(name="Frame range", description="For all frames of the scene: the mesh must not gain or lose vertices")
+    frames: BoolProperty(
+        name="Frame range", description="For all frames of the scene: the mesh must not gain or lose vertices"
+    )
 
     model: EnumProperty(name="Model", description="What knows the parts", items=_models)
     model_path: StringProperty(name="File", description="The model file to use", subtype="FILE_PATH")
     to_groups: BoolProperty(name="Vertex groups", description="A vertex group for each part", default=True)
     to_colours: BoolProperty(name="Colours", description="A colour attribute that shows the parts", default=True)
     to_faces: BoolProperty(name="Face attribute", description="The part of each face, that of most of its corners")
-    to_materials: BoolProperty(name="Materials", description="A material slot for each part, and every face in one of them")
+    to_materials: BoolProperty(
+        name="Materials", description="A material slot for each part, and every face in one of them"
+    )
 
     epochs: IntProperty(
-        name="Rounds", description="How often every mesh is looked at; more is slower and often better", default=60, min=1, max=10000
+        name="Rounds",
+        description="How often every mesh is looked at; more is slower and often better",
+        default=60,
+        min=1,
+        max=10000,
     )
     preset: EnumProperty(
         name="Kind",
@@ -55,7 +63,14 @@ class EmanSettings(bpy.types.PropertyGroup):
             ("default", "Same topology", "Labels meshes that share the topology of those it learned from"),
         ],
     )
-    rate: FloatProperty(name="Rate", description="How fast it learns; too fast and it learns nothing", default=0.005, min=1e-6, max=1, precision=4)
+    rate: FloatProperty(
+        name="Rate",
+        description="How fast it learns; too fast and it learns nothing",
+        default=0.005,
+        min=1e-6,
+        max=1,
+        precision=4,
+    )
     save_path: StringProperty(name="Save as", description="Where the trained model goes", subtype="FILE_PATH")
 
     layer: IntProperty(name="Layer", description="Which layer's attention to show, counted from 0", min=0)

@@ -18,7 +18,10 @@ _NAMES = {
 class EMAN_OT_verify_equivariance(LongOperator, bpy.types.Operator):
     bl_idname = "eman.verify_equivariance"
     bl_label = "Verify Equivariance"
-    bl_description = "Measure how much the model's answer changes when the active mesh is moved, turned, scaled or renumbered: it should be nothing but rounding"
+    bl_description = (
+        "Measure how much the model's answer changes when the active mesh is moved, turned, scaled or renumbered: "
+        "it should be nothing but rounding"
+    )
     bl_options = {"REGISTER"}
 
     @classmethod

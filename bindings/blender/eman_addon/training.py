@@ -18,7 +18,7 @@ class EMAN_OT_train(LongOperator, bpy.types.Operator):
     bl_idname = "eman.train"
     bl_label = "Train from Vertex Groups"
     bl_description = (
-        "Learn the parts that are painted as vertex groups on the selected meshes, one group for each part. Vertices in "
+        "Learn the parts that are painted as vertex groups on the selected meshes, a group for each part. Vertices in "
         "no group may be anything. The trained model is saved to a file and chosen for Predict Parts"
     )
     bl_options = {"REGISTER"}
