@@ -1096,7 +1096,8 @@ typedef int32_t (*eman_step_function)(void *user, const eman_step_info *info);
  * up to so many diagonals of its bounding box in each direction; scale s, by
  * 1/(1 + s) to 1 + s; stretch, likewise along three random axes; warp, by smooth
  * waves of so many diagonals; noise of every vertex, its deviation in units of
- * the mean edge at it; resample (false), a surface with other points), seed.
+ * the mean edge at it; resample (false), other points of the surface, for
+ * networks on samples), seed.
  *
  * @param context      the context whose threads and memory the training uses
  * @param model        the network to begin with
