@@ -60,7 +60,7 @@ func (e *environment) release() {
 		environments.Lock()
 		defer environments.Unlock()
 		delete(environments.alive, e)
-		e.runner.Trim()
+		e.Memory.Reclaim()
 	}
 }
 
@@ -69,7 +69,7 @@ func trimEnvironments() {
 	environments.Lock()
 	defer environments.Unlock()
 	for e := range environments.alive {
-		e.runner.Trim()
+		e.Memory.Reclaim()
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 type inference struct {
 	environment *environment // the model's
 	model       *core.Model[float32]
-	input       *core.Input[float32]
+	input       *core.MeshInput[float32]
 	control     *parallel.Control
 	scratch     *memory.Arena
 }
@@ -39,29 +39,45 @@ func infer(model *C.eman_model, mesh *C.eman_mesh, control *C.eman_control, mess
 		}
 		return target.Read(func(v *geometry.View) error {
 			call := &inference{environment: m.environment, model: m.current(), control: watch.Stage(0.1, 1)}
-			input, err := inputOf(v, call.model.Spec(), watch.Stage(0, 0.1))
-			if err != nil {
-				return err
-			}
-			defer input.Free()
-			call.input = &input.Input
-			call.scratch = m.environment.NewArena("results")
-			defer call.scratch.Free()
-			return body(call)
+			return withInput(v, call.model.Spec(), watch.Stage(0, 0.1), func(input *core.MeshInput[float32]) error {
+				call.input = input
+				call.scratch = m.environment.NewArena("results")
+				defer call.scratch.Free()
+				return body(call)
+			})
 		})
 	})
 }
 
-// inputOf is what a network sees of a mesh.
-func inputOf(v *geometry.View, spec core.Spec, control *parallel.Control) (*core.MeshInput[float32], error) {
+// layer is a layer of the model, and the graph that it runs on.
+func (i *inference) layer(number C.int32_t) (l core.LayerInfo, graph *core.Graph[float32], err error) {
+	if l, err = layerOf(i.model, number); err == nil {
+		graph, err = i.model.LayerGraph(&i.input.Input, int(number))
+	}
+	return l, graph, err
+}
+
+// graphKey is that of the edge geometry of a mesh among what is kept with it.
+type graphKey struct{}
+
+// withInput calls use with what a network sees of a mesh. The edge geometry of
+// the mesh, or the samples of its surface, are kept with it.
+func withInput(v *geometry.View, spec core.Spec, control *parallel.Control, use func(input *core.MeshInput[float32]) error) error {
 	if spec.Surface != nil {
-		return core.NewSurfaceInput[float32](v, spec, 0, control)
+		return geometry.Cached(v, spec.SurfaceKey(), func() (*core.MeshInput[float32], error) {
+			return core.NewSurfaceInput[float32](v, spec, 0, control)
+		}, use)
 	}
-	graph, err := graphOf(v, control)
-	if err != nil {
-		return nil, err
-	}
-	return core.NewMeshInput(v, graph, spec, control)
+	return geometry.Cached(v, graphKey{}, func() (*core.Graph[float32], error) {
+		return core.NewMeshGraph[float32](v, control)
+	}, func(graph *core.Graph[float32]) error {
+		input, err := core.NewMeshInput(v, graph, spec, control)
+		if err != nil {
+			return err
+		}
+		defer input.Free()
+		return use(input)
+	})
 }
 
 // reals gives run an array for a real result of rows×columns, and copies it to
@@ -99,7 +115,7 @@ func emango_model_predict(model *C.eman_model, mesh *C.eman_mesh, control *C.ema
 		if err != nil {
 			return err
 		}
-		if err := i.environment.runner.Predict(i.model, i.input, i.control, values); err != nil {
+		if err := i.environment.runner.Predict(i.model, &i.input.Input, i.control, values); err != nil {
 			return err
 		}
 		storeIntegers(a, values)
@@ -122,7 +138,7 @@ func emango_model_top(model *C.eman_model, mesh *C.eman_mesh, k C.int32_t, contr
 			if err != nil {
 				return err
 			}
-			if err := i.environment.runner.TopK(i.model, i.input, i.control, int(k), best, values); err != nil {
+			if err := i.environment.runner.TopK(i.model, &i.input.Input, i.control, int(k), best, values); err != nil {
 				return err
 			}
 			storeIntegers(a, best)
@@ -135,7 +151,7 @@ func emango_model_top(model *C.eman_model, mesh *C.eman_mesh, k C.int32_t, contr
 func emango_model_logits(model *C.eman_model, mesh *C.eman_mesh, control *C.eman_control, logits *C.eman_mutable_view, message *C.emango_error) C.eman_status {
 	return infer(model, mesh, control, message, func(i *inference) error {
 		return i.reals("logits", logits, i.rows(), i.classes(), true, func(values []float32) error {
-			return i.environment.runner.Logits(i.model, i.input, i.control, values)
+			return i.environment.runner.Logits(i.model, &i.input.Input, i.control, values)
 		})
 	})
 }
@@ -143,19 +159,15 @@ func emango_model_logits(model *C.eman_model, mesh *C.eman_mesh, control *C.eman
 //export emango_model_attention
 func emango_model_attention(model *C.eman_model, mesh *C.eman_mesh, layer C.int32_t, control *C.eman_control, attention *C.eman_mutable_view, message *C.emango_error) C.eman_status {
 	return infer(model, mesh, control, message, func(i *inference) error {
-		l, err := layerOf(i.model, layer)
+		l, graph, err := i.layer(layer)
 		if err != nil {
 			return err
 		}
 		if l.Heads == 0 {
 			return invalidArgument("layer %d, %s, has no attention", layer, l.Name)
 		}
-		graph, err := i.model.LayerGraph(i.input, int(layer))
-		if err != nil {
-			return err
-		}
 		return i.reals("attention", attention, graph.Edges(), l.Heads, false, func(values []float32) error {
-			return i.environment.runner.Attention(i.model, i.input, i.control, int(layer), values)
+			return i.environment.runner.Attention(i.model, &i.input.Input, i.control, int(layer), values)
 		})
 	})
 }
@@ -163,17 +175,71 @@ func emango_model_attention(model *C.eman_model, mesh *C.eman_mesh, layer C.int3
 //export emango_model_features
 func emango_model_features(model *C.eman_model, mesh *C.eman_mesh, layer C.int32_t, control *C.eman_control, features *C.eman_mutable_view, message *C.emango_error) C.eman_status {
 	return infer(model, mesh, control, message, func(i *inference) error {
-		l, err := layerOf(i.model, layer)
-		if err != nil {
-			return err
-		}
-		graph, err := i.model.LayerGraph(i.input, int(layer))
+		l, graph, err := i.layer(layer)
 		if err != nil {
 			return err
 		}
 		width := l.Type.Channels * l.Type.Components()
 		return i.reals("features", features, graph.Vertices(), width, false, func(values []float32) error {
-			return i.environment.runner.Features(i.model, i.input, i.control, int(layer), values)
+			return i.environment.runner.Features(i.model, &i.input.Input, i.control, int(layer), values)
 		})
+	})
+}
+
+//export emango_model_layer_size
+func emango_model_layer_size(model *C.eman_model, mesh *C.eman_mesh, layer C.int32_t, control *C.eman_control, rows, edges *C.int64_t, message *C.emango_error) C.eman_status {
+	return infer(model, mesh, control, message, func(i *inference) error {
+		_, graph, err := i.layer(layer)
+		if err != nil {
+			return err
+		}
+		*rows, *edges = C.int64_t(graph.Vertices()), C.int64_t(graph.Edges())
+		return nil
+	})
+}
+
+//export emango_model_layer_neighbors
+func emango_model_layer_neighbors(model *C.eman_model, mesh *C.eman_mesh, layer C.int32_t, control *C.eman_control, offsets, indices *C.eman_mutable_view, message *C.emango_error) C.eman_status {
+	return infer(model, mesh, control, message, func(i *inference) error {
+		_, graph, err := i.layer(layer)
+		if err != nil {
+			return err
+		}
+		return writeNeighbors(offsets, indices, graph.Offsets, graph.Neighbors)
+	})
+}
+
+//export emango_model_samples
+func emango_model_samples(model *C.eman_model, mesh *C.eman_mesh, control *C.eman_control, positions, normals *C.eman_mutable_view, message *C.emango_error) C.eman_status {
+	return infer(model, mesh, control, message, func(i *inference) error {
+		count := i.input.SampleCount()
+		if count == 0 {
+			return invalidArgument("model: its network runs on the vertices of a mesh, not on samples of a surface")
+		}
+		if _, err := outputArray("normals", normals, reals, int64(count), 3); err != nil {
+			return err
+		}
+		places, err := memory.Make[float64](i.scratch, 3*int64(count))
+		if err != nil {
+			return err
+		}
+		directions, err := memory.Make[float64](i.scratch, 3*int64(count))
+		if err != nil {
+			return err
+		}
+		i.input.Samples(places, directions)
+		for _, output := range []struct {
+			name   string
+			view   *C.eman_mutable_view
+			values []float64
+		}{{"positions", positions, places}, {"normals", normals, directions}} {
+			err := writeReals(output.name, output.view, count, 3, func(write geometry.RowWriter) error {
+				return write(output.values, 0, count)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

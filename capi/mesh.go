@@ -6,30 +6,14 @@ import "C"
 import (
 	"unsafe"
 
-	"libeman/core"
 	"libeman/geometry"
 	"libeman/geometry/memory"
-	"libeman/geometry/parallel"
 )
 
 // meshObject is a mesh and the context that it was made with.
 type meshObject struct {
 	*geometry.Mesh
 	environment *environment
-}
-
-// graphOf returns the edge geometry that networks need of a mesh; it is kept
-// with the view. Only the control's cancel word counts, as others may wait.
-func graphOf(v *geometry.View, control *parallel.Control) (*core.Graph[float32], error) {
-	quiet := &parallel.Control{}
-	if control != nil {
-		quiet.Cancelled = control.Cancelled
-	}
-	graph, err := v.Cached(func() (geometry.Freer, error) { return core.NewMeshGraph[float32](v, quiet) })
-	if err != nil {
-		return nil, err
-	}
-	return graph.(*core.Graph[float32]), nil
 }
 
 func (m meshObject) free() {
@@ -241,14 +225,19 @@ func emango_mesh_frames(mesh *C.eman_mesh, out *C.eman_mutable_view, message *C.
 //export emango_mesh_neighbors
 func emango_mesh_neighbors(mesh *C.eman_mesh, offsets, indices *C.eman_mutable_view, message *C.emango_error) C.eman_status {
 	return onView(mesh, message, func(v *geometry.View) error {
-		if _, err := outputArray("indices", indices, integers, int64(v.EdgeCount()), 1); err != nil {
-			return err
-		}
-		if err := writeIntegers("offsets", offsets, 1, v.Offsets()); err != nil {
-			return err
-		}
-		return writeIntegers("indices", indices, 1, v.Neighbors())
+		return writeNeighbors(offsets, indices, v.Offsets(), v.Neighbors())
 	})
+}
+
+// writeNeighbors copies a graph to the caller, or none of it.
+func writeNeighbors(offsets, indices *C.eman_mutable_view, ends []int64, neighbors []int32) error {
+	if _, err := outputArray("indices", indices, integers, int64(len(neighbors)), 1); err != nil {
+		return err
+	}
+	if err := writeIntegers("offsets", offsets, 1, ends); err != nil {
+		return err
+	}
+	return writeIntegers("indices", indices, 1, neighbors)
 }
 
 //export emango_mesh_reverse_edges

@@ -284,15 +284,23 @@ func layerOf(model *core.Model[float32], layer C.int32_t) (l core.LayerInfo, err
 //export emango_model_estimate
 func emango_model_estimate(model *C.eman_model, vertices, edges C.int64_t, bytes *C.int64_t, message *C.emango_error) C.eman_status {
 	return onModel(model, message, func(m *modelObject) error {
-		if vertices < 0 || vertices > maxElements {
-			return invalidArgument("vertices is %d, not in [0, %d]", vertices, maxElements)
-		}
-		if edges < 0 || edges > maxElements {
-			return invalidArgument("edges is %d, not in [0, %d]", edges, maxElements)
+		if err := checkCounts(vertices, edges); err != nil {
+			return err
 		}
 		*bytes = C.int64_t(m.environment.runner.Estimate(m.current(), int64(vertices), int64(edges)))
 		return nil
 	})
+}
+
+// checkCounts refuses numbers of vertices and edges that no mesh has.
+func checkCounts(vertices, edges C.int64_t) error {
+	if vertices < 0 || vertices > maxElements {
+		return invalidArgument("vertices is %d, not in [0, %d]", vertices, maxElements)
+	}
+	if edges < 0 || edges > maxElements {
+		return invalidArgument("edges is %d, not in [0, %d]", edges, maxElements)
+	}
+	return nil
 }
 
 // maxElements is the largest number of vertices or edges of a mesh.

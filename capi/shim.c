@@ -705,6 +705,43 @@ eman_status eman_model_features(const eman_model *model, const eman_mesh *mesh, 
                              (eman_mutable_view *)features, error));
 }
 
+eman_status eman_model_layer_size(const eman_model *model, const eman_mesh *mesh, int32_t layer,
+                                  const eman_control *control, int64_t *rows, int64_t *edges) {
+  ENTER();
+  NEED(model);
+  NEED(mesh);
+  NULLABLE(control);
+  NEED(rows);
+  NEED(edges);
+  CALL(emango_model_layer_size((eman_model *)model, (eman_mesh *)mesh, layer, (eman_control *)control, rows, edges,
+                               error));
+}
+
+eman_status eman_model_layer_neighbors(const eman_model *model, const eman_mesh *mesh, int32_t layer,
+                                       const eman_control *control, const eman_mutable_view *offsets,
+                                       const eman_mutable_view *indices) {
+  ENTER();
+  NEED(model);
+  NEED(mesh);
+  NULLABLE(control);
+  NEED(offsets);
+  NEED(indices);
+  CALL(emango_model_layer_neighbors((eman_model *)model, (eman_mesh *)mesh, layer, (eman_control *)control,
+                                    (eman_mutable_view *)offsets, (eman_mutable_view *)indices, error));
+}
+
+eman_status eman_model_samples(const eman_model *model, const eman_mesh *mesh, const eman_control *control,
+                               const eman_mutable_view *positions, const eman_mutable_view *normals) {
+  ENTER();
+  NEED(model);
+  NEED(mesh);
+  NULLABLE(control);
+  NEED(positions);
+  NEED(normals);
+  CALL(emango_model_samples((eman_model *)model, (eman_mesh *)mesh, (eman_control *)control,
+                            (eman_mutable_view *)positions, (eman_mutable_view *)normals, error));
+}
+
 eman_status eman_model_evaluate(const eman_model *model, const eman_mesh *mesh, const eman_view *labels,
                                 const eman_control *control, eman_evaluation *result,
                                 const eman_mutable_view *confusion) {
@@ -764,6 +801,13 @@ eman_status eman_trainer_step(eman_trainer *trainer, const eman_control *control
   NULLABLE(control);
   NEED(info);
   CALL(emango_trainer_step(trainer, (eman_control *)control, info, error));
+}
+
+eman_status eman_trainer_estimate(const eman_trainer *trainer, int64_t vertices, int64_t edges, int64_t *bytes) {
+  ENTER();
+  NEED(trainer);
+  NEED(bytes);
+  CALL(emango_trainer_estimate((eman_trainer *)trainer, vertices, edges, bytes, error));
 }
 
 eman_status eman_trainer_state(eman_trainer *trainer, char *text, int64_t capacity, int64_t *length) {

@@ -504,6 +504,17 @@ func stepInfo(r core.StepRecord) C.eman_step_info {
 	return info
 }
 
+//export emango_trainer_estimate
+func emango_trainer_estimate(trainer *C.eman_trainer, vertices, edges C.int64_t, bytes *C.int64_t, message *C.emango_error) C.eman_status {
+	return onTrainer(trainer, message, func(t *trainerObject) error {
+		if err := checkCounts(vertices, edges); err != nil {
+			return err
+		}
+		*bytes = C.int64_t(t.Estimate(int64(vertices), int64(edges)))
+		return nil
+	})
+}
+
 //export emango_trainer_state
 func emango_trainer_state(trainer *C.eman_trainer, text *C.char, capacity C.int64_t, length *C.int64_t, message *C.emango_error) C.eman_status {
 	return onTrainer(trainer, message, func(t *trainerObject) error {
@@ -571,7 +582,7 @@ func emango_model_evaluate(model *C.eman_model, mesh *C.eman_mesh, labels *C.ema
 				return err
 			}
 		}
-		sums, err := i.environment.runner.Evaluate(i.model, i.input, &core.Target{Labels: known}, i.control, counts)
+		sums, err := i.environment.runner.Evaluate(i.model, &i.input.Input, &core.Target{Labels: known}, i.control, counts)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"unsafe"
+
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
 	"libeman/simd"
@@ -175,10 +177,26 @@ func groupsOf(vertices int) int {
 	return (vertices + group - 1) / group
 }
 
+// extent is how large an input is.
+type extent struct {
+	points, vertices int64
+	lifted           bool
+	graph            func(from, to int) graphExtent
+}
+
+// graphExtent is how large a graph is, and the edges of its largest block.
+type graphExtent struct{ vertices, edges, blockEdges int64 }
+
+func (in *Input[T]) extent() extent {
+	return extent{int64(in.points()), int64(in.Vertices()), in.Lift != nil, func(from, to int) graphExtent {
+		g := in.graph(from, to)
+		return graphExtent{int64(g.Vertices()), int64(g.Edges()), g.largestBlock}
+	}}
+}
+
 // arrays lists what a workspace is made of.
-func (w *gradientWorkspace[T]) arrays(g *gradient[T], in *Input[T]) (list []array[T], wide []array[float64]) {
-	m, h := g.model, g.head
-	points := int64(in.points())
+func (w *gradientWorkspace[T]) arrays(g *gradient[T], in extent) (list []array[T], wide []array[float64]) {
+	m, h, points := g.model, g.head, in.points
 	rows := func(to *simd.Rows[T], n int64, width int) {
 		to.Stride = width
 		list = append(list, array[T]{&to.Data, n * int64(width)})
@@ -187,12 +205,12 @@ func (w *gradientWorkspace[T]) arrays(g *gradient[T], in *Input[T]) (list []arra
 
 	rows(&w.packed, points, m.spec.InputType().size())
 	w.saved = make([]saved[T], len(m.layers))
-	blockEdges, records, sums, groups := int64(0), int64(0), int64(h.sums()), groupsOf(in.points())
+	blockEdges, records, sums, groups := int64(0), int64(0), int64(h.sums()), groupsOf(int(points))
 	for i := range m.layers {
 		l, s := &m.layers[i], &w.saved[i]
 		graph := in.graph(l.from, l.to)
-		vertices, edges := int64(graph.Vertices()), int64(graph.Edges())
-		blockEdges, groups = max(blockEdges, graph.largestBlock), max(groups, groupsOf(graph.Vertices()))
+		vertices, edges := graph.vertices, graph.edges
+		blockEdges, groups = max(blockEdges, graph.blockEdges), max(groups, groupsOf(int(vertices)))
 		rows(&s.y, vertices, l.out.size())
 		sums = max(sums, int64(len(g.layers[i].sums)))
 		if l.spiral != nil {
@@ -222,8 +240,8 @@ func (w *gradientWorkspace[T]) arrays(g *gradient[T], in *Input[T]) (list []arra
 
 	held := int64(1)
 	if m.spec.Task == TaskSegmentation {
-		held = int64(h.rows(in.Vertices()))
-		if in.Lift != nil {
+		held = int64(h.rows(int(in.vertices)))
+		if in.lifted {
 			rows(&w.headArrays.lifted, held, h.first.K)
 			rows(&w.headArrays.ofLifted, held, h.first.K)
 		}
@@ -266,12 +284,19 @@ func (w *gradientWorkspace[T]) free() {
 
 // prepare divides the workspace for a mesh.
 func (w *gradientWorkspace[T]) prepare(g *gradient[T], in *Input[T]) error {
-	narrow, wide := w.arrays(g, in)
+	narrow, wide := w.arrays(g, in.extent())
 	err := w.narrow.divide(narrow)
 	if err == nil {
 		err = w.wide.divide(wide)
 	}
 	return err
+}
+
+// bytes is the size of a workspace for an input.
+func (w *gradientWorkspace[T]) bytes(g *gradient[T], in extent) int64 {
+	narrow, wide := w.arrays(g, in)
+	var element T
+	return total(narrow)*int64(unsafe.Sizeof(element)) + 8*total(wide)
 }
 
 // slab is memory that is divided anew for each mesh, and grows where it must.
@@ -287,23 +312,32 @@ func (s *slab[T]) free() {
 
 // divide gives every array its part, aligned; what is in it is undefined.
 func (s *slab[T]) divide(list []array[T]) (err error) {
-	const unit = memory.Alignment / 4
-	total := int64(0)
-	for _, a := range list {
-		total += (a.size + unit - 1) / unit * unit
-	}
-	if int64(len(s.data)) < total {
+	if size := total(list); int64(len(s.data)) < size {
 		s.free()
-		if s.data, err = memory.Make[T](s.arena, total); err != nil {
+		if s.data, err = memory.Make[T](s.arena, size); err != nil {
 			return err
 		}
 	}
 	rest := s.data
 	for _, a := range list {
 		*a.to = rest[:a.size:a.size]
-		rest = rest[(a.size+unit-1)/unit*unit:]
+		rest = rest[a.aligned():]
 	}
 	return nil
+}
+
+// total is the number of elements of arrays that are aligned each.
+func total[T simd.Float](list []array[T]) (elements int64) {
+	for _, a := range list {
+		elements += a.aligned()
+	}
+	return elements
+}
+
+// aligned is the number of elements up to where the next array may begin.
+func (a array[T]) aligned() int64 {
+	const unit = memory.Alignment / 4
+	return (a.size + unit - 1) / unit * unit
 }
 
 // gradientCall is one forward and backward pass over a mesh.

@@ -532,45 +532,6 @@ func TestValuesThatAreWantedHaveBuffersOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestMemoryOfSurfacesIsEstimated(t *testing.T) {
-	random := rand.New(rand.NewPCG(73, 74))
-	const vertices, degree = 5000, 24
-	full := func(targets, sources, degree int) *randomMesh {
-		g := &randomMesh{offsets: []int64{0}}
-		for range targets {
-			for range degree {
-				g.neighbors = append(g.neighbors, int32(random.IntN(sources)))
-			}
-			g.offsets = append(g.offsets, int64(len(g.neighbors)))
-		}
-		ones, zeros := slices.Repeat([]float64{1}, len(g.neighbors)), make([]float64, len(g.neighbors))
-		g.geometry = EdgeGeometry{ones, zeros, ones, zeros, ones}
-		return g
-	}
-	surface := newRandomSurface(random, vertices, 1024, 512)
-	surface.within = []*randomMesh{full(1024, 1024, degree), full(512, 512, degree)}
-	surface.down, surface.up = []*randomMesh{full(512, 1024, degree)}, []*randomMesh{full(1024, 512, 6)}
-	m := surfaceModel[float32](t, KindEMAN, 2, func(s *Spec) { s.Surface.LiftNeighbors = 2 })
-	in := surfaceInput[float32](t, surface, surfaceFeatures(random, m.spec, 1024), true)
-	r := newTestRunner[float32](2)
-	if err := r.Predict(m, in, nil, make([]int32, vertices)); err != nil {
-		t.Fatal(err)
-	}
-	_, used, _ := r.budget.Usage()
-	used += int64(8*len(in.Features) + 4*vertices + 8*len(in.Lift.Offsets) + 4*len(in.Lift.Samples))
-	used += in.Lift.arena.Bytes()
-	for _, level := range in.Levels {
-		for _, g := range []*Graph[float32]{level.Within, level.Down, level.Up} {
-			if g != nil {
-				used += g.arena.Bytes() + int64(8*len(g.Offsets)+4*len(g.Neighbors))
-			}
-		}
-	}
-	if estimate := r.Estimate(m, vertices, 1); used > estimate || 5*used < 4*estimate {
-		t.Errorf("estimated %d bytes, used %d", estimate, used)
-	}
-}
-
 func TestATrainingOnSurfacesResumesWithTheSameBits(t *testing.T) {
 	random := rand.New(rand.NewPCG(75, 76))
 	points := []int{60, 25}

@@ -124,10 +124,16 @@ func (in *MeshInput[T]) setFeatures(v *geometry.View, spec Spec, control *parall
 	if err != nil {
 		return err
 	}
-	for i, x := range in.Features {
+	return checkFeatures(in.Features, "vertex", width)
+}
+
+// checkFeatures names an element, of those with so many features each, that has
+// one too large.
+func checkFeatures(features []float64, element string, width int) error {
+	for i, x := range features {
 		if !(math.Abs(x) <= largestFeature) {
 			return &geometry.InvalidMeshError{
-				Element: "vertex", Index: int64(i / width),
+				Element: element, Index: int64(i / width),
 				Problem: fmt.Sprintf("its input feature %g is too large for the network", x),
 			}
 		}

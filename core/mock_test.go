@@ -81,7 +81,7 @@ func TestAFaultInAKernelIsAnErrorAndTheNextCallWorks(t *testing.T) {
 		t.Errorf("the next call: %v", err)
 	}
 	used, peak, _ := r.budget.Usage()
-	if r.Trim(); used != peak {
+	if r.Reclaim(); used != peak {
 		t.Errorf("%d bytes in use, %d at most: the second call did not reuse the first's memory", used, peak)
 	}
 	if used, _, _ := r.budget.Usage(); used != 0 {

@@ -2,10 +2,8 @@ package core
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"sync"
-	"unsafe"
 
 	"libeman/geometry/memory"
 	"libeman/geometry/parallel"
@@ -41,47 +39,21 @@ type Runner[T simd.Float] struct {
 
 // NewRunner returns a runner; pool may be nil for the calling thread alone.
 func NewRunner[T simd.Float](kernels simd.Kernels[T], pool *parallel.Pool, budget *memory.Budget) *Runner[T] {
-	return &Runner[T]{kernels: kernels, pool: pool, budget: budget}
+	r := &Runner[T]{kernels: kernels, pool: pool, budget: budget}
+	budget.Register(r)
+	return r
 }
 
-// Trim gives the memory back that is kept for later calls.
-func (r *Runner[T]) Trim() {
+// Reclaim gives the memory back that is kept for later calls (memory.Reclaimer).
+func (r *Runner[T]) Reclaim() bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	kept := len(r.idle) > 0
 	for _, w := range r.idle {
 		w.arena.Free()
 	}
 	r.idle = nil
-}
-
-// Estimate is about how many bytes a call on a mesh of this size takes, on the
-// runner's threads: its own work, and what belongs to the mesh, which is the
-// edges' geometry, the input features, and one label for each vertex. It
-// assumes that no block of vertices has more than four times the average number
-// of edges, and leaves out the copy of a scattered mesh, which is made only where
-// there is room. A network on a surface has the graphs of its samples and the
-// lift in place of the mesh's edges, and of the size of the mesh only what the
-// vertices take: how samples are found is not counted.
-func (r *Runner[T]) Estimate(m *Model[T], vertices, edges int64) int64 {
-	const label = 4
-	if s := m.spec.Surface; s != nil {
-		return r.estimate(m, int64(s.Points[0]), s.blockEdges()) + s.bytes(vertices, r.elementBytes()) + label*vertices
-	}
-	blocks := max(1, (vertices+blockVertices-1)/blockVertices)
-	blockEdges := min(edges, 4*(edges/blocks+1))
-	return r.estimate(m, vertices, blockEdges) + graphArrays*edges*r.elementBytes() + label*vertices
-}
-
-// estimate is what a call takes for so many points, and their input features.
-func (r *Runner[T]) estimate(m *Model[T], points, blockEdges int64) int64 {
-	of := m.spec.InputType()
-	features := 8 * int64(of.Channels*of.Components())
-	return m.workspaceSizes(points, blockEdges, r.pool.Threads()).bytes(r.elementBytes()) + points*features
-}
-
-func (r *Runner[T]) elementBytes() int64 {
-	var element T
-	return int64(unsafe.Sizeof(element))
+	return kept
 }
 
 // idleWorkspaces is how many workspaces are kept for later calls.
@@ -93,12 +65,7 @@ func (r *Runner[T]) acquire(s workspaceSizes) (*workspace[T], error) {
 	if w := r.takeIdle(s); w != nil {
 		return w, nil
 	}
-	w, err := newWorkspace[T](r.budget, s)
-	if errors.Is(err, memory.ErrOutOfMemory) {
-		r.Trim()
-		return newWorkspace[T](r.budget, s)
-	}
-	return w, err
+	return newWorkspace[T](r.budget, s)
 }
 
 // takeIdle takes the smallest idle workspace that fits, or returns nil, and

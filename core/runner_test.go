@@ -410,7 +410,7 @@ func TestMemoryIsCountedLimitedAndGivenBack(t *testing.T) {
 	if _, again, _ := budget.Usage(); again != peak {
 		t.Errorf("the second call raised the peak from %d to %d bytes", peak, again)
 	}
-	r.Trim()
+	r.Reclaim()
 	if used, _, _ := budget.Usage(); used != 0 {
 		t.Errorf("%d bytes after Trim", used)
 	}

@@ -171,7 +171,8 @@ func NewSpec(preset Preset, kind Kind) (Spec, error) {
 			return Spec{}, invalidModel("preset", "a spiral network runs on vertices")
 		}
 		s.BandLimit, s.Rings, s.Radial, s.Aggregation = new(int), 2, RadialLocal, AggregationMean
-		s.Nonlinearity, s.Hidden, s.Dropout = NonlinearityPoly, 64, 0.3
+		s.Nonlinearity, s.InnerNonlinearity, s.SelfTerm = NonlinearityPoly, true, true
+		s.Hidden, s.Dropout = 64, 0.3
 		s.Surface, s.Blocks = defaultSurface(), 0
 		s.setFeatures(FeaturesMoments)
 	default:

@@ -45,7 +45,8 @@ const momentChannels = 8
 // defaultSurface is that of PresetSurface.
 func defaultSurface() *SurfaceSpec {
 	return &SurfaceSpec{
-		Points: []int{1024, 256}, Neighbors: 24, UpNeighbors: 6, Scales: []int{24, 48, 192}, LiftNeighbors: 6, Blocks: []int{2, 3, 2},
+		Points: []int{1024, 256, 64}, Neighbors: 24, UpNeighbors: 6, Scales: []int{24, 48, 192}, LiftNeighbors: 6,
+		Blocks: []int{2, 2, 2, 2, 2},
 	}
 }
 
@@ -137,19 +138,14 @@ func (s *SurfaceSpec) blockEdges() int64 {
 	return int64(blockVertices * max(s.Neighbors, s.UpNeighbors))
 }
 
-// bytes is about what the graphs of all levels and the lift to so many vertices
-// take, where numbers have so many bytes.
-func (s *SurfaceSpec) bytes(vertices, element int64) int64 {
-	const offset, neighbor = 8, 4
-	edge := neighbor + graphArrays*element
-	total := vertices * (offset + int64(s.LiftNeighbors)*(neighbor+element))
-	for l, points := range s.Points {
-		total += int64(points) * (offset + int64(s.Neighbors)*edge)
-		if l > 0 {
-			total += int64(points)*(offset+int64(s.Neighbors)*edge) + int64(s.Points[l-1])*(offset+int64(s.UpNeighbors)*edge)
-		}
+// graph is the extent of the graph between two levels.
+func (s *SurfaceSpec) graph(from, to int) graphExtent {
+	degree := s.Neighbors
+	if from > to {
+		degree = s.UpNeighbors
 	}
-	return total
+	points := int64(s.Points[to])
+	return graphExtent{points, points * int64(degree), min(points, blockVertices) * int64(degree)}
 }
 
 // surfaceLayers lists the layers of a network on a surface: residual blocks at

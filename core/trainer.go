@@ -121,6 +121,9 @@ func NewTrainer[T simd.Float](r *Runner[T], m *Model[T], spec TrainingSpec) (*Tr
 	if n := len(spec.ClassWeights); n > 0 && n != m.spec.Classes {
 		return nil, invalidArgument("training", "class_weights: %d weights for %d classes", n, m.spec.Classes)
 	}
+	if spec.Augment.Resample && m.spec.Surface == nil {
+		return nil, invalidArgument("training", "augment.resample: a network on vertices has no samples")
+	}
 	t := &Trainer[T]{runner: r, spec: spec, state: TrainingState{Best: -1, History: []EpochRecord{}}, space: newGradientWorkspace[T](r.budget, r.pool.Threads())}
 	var parameters []Parameter[T]
 	for _, p := range m.parameters {
@@ -397,7 +400,7 @@ func (t *Trainer[T]) motion(i int) *Motion {
 	if a.Rotation {
 		m.Rotation = geometry.RandomRotation(s.bits(10))
 	}
-	if a.Stretch > 0 || a.Warp > 0 || a.Noise > 0 {
+	if a.deforms() {
 		m.Deformation = &geometry.Deformation{Linear: randomStretch(s, 11, a.Stretch), Warp: a.Warp, Noise: a.Noise, Seed: s.bits(15)}
 	}
 	if a.Resample {

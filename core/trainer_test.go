@@ -395,6 +395,18 @@ func TestFrozenParametersStay(t *testing.T) {
 	}
 }
 
+// On vertices, other samples would be a change that changes nothing.
+func TestOnlySurfacesAreResampled(t *testing.T) {
+	spec := DefaultTraining()
+	spec.Augment.Resample = true
+	if _, err := NewTrainer(newTestRunner[float32](1), testModel[float32](t, nil), spec); !errors.Is(err, ErrInvalidArgument) {
+		t.Errorf("a network on vertices: %v", err)
+	}
+	if _, err := NewTrainer(newTestRunner[float32](1), surfaceModel[float32](t, KindGEM, 2, nil), spec); err != nil {
+		t.Errorf("a network on a surface: %v", err)
+	}
+}
+
 func TestTrainingStopsWhenPatienceEnds(t *testing.T) {
 	trainer := taught(t, 1, func(s *TrainingSpec) { s.Epochs, s.Patience, s.LearningRate = 60, 3, 1e-9 })
 	if err := trainer.Run(nil, nil); err != nil {

@@ -78,8 +78,11 @@ type Augmentation struct {
 }
 
 func (a Augmentation) any() bool {
-	return a.Rotation || a.Translation > 0 || a.Scale > 0 || a.Stretch > 0 || a.Warp > 0 || a.Noise > 0 || a.Resample
+	return a.Rotation || a.Translation > 0 || a.Scale > 0 || a.deforms() || a.Resample
 }
+
+// deforms says whether it changes the shape.
+func (a Augmentation) deforms() bool { return a.Stretch > 0 || a.Warp > 0 || a.Noise > 0 }
 
 // DefaultTraining is the paper's recipe (app. F): Adam with the rate 0.01 for
 // 100 epochs, one mesh a step.

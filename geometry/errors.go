@@ -15,7 +15,7 @@ var (
 
 // InvalidMeshError names the element of a mesh that cannot be used.
 type InvalidMeshError struct {
-	Element string // "face" or "vertex"
+	Element string // "face", "vertex", or "sample" of its surface
 	Index   int64
 	Problem string
 }

@@ -1,6 +1,7 @@
 package geometry
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -103,17 +104,17 @@ func (v *View) scalarRelTan(rows []float64, begin, end int, o *RelTanOptions, fa
 // setRelTan fills the row of p.
 func (v *View) setRelTan(row []float64, p int, o *RelTanOptions, factors *degreeFactors) error {
 	ring := v.edges.of(p)
-	return o.setPoint(row, v.positions, v.frames, p, ring, factors.of(len(ring)))
+	return o.setPoint(row, v.positions, v.frames, "vertex", p, ring, factors.of(len(ring)))
 }
 
 // PointRow fills the row of point p of any set of points with frames, packed
 // positions and rows e1, e2, n, with these neighbours, none of which lies at
-// its place. An overflow is an InvalidMeshError naming p.
+// its place. An overflow is an InvalidMeshError naming the sample p.
 func (o *RelTanOptions) PointRow(row, positions, frames []float64, p int, ring []int32) error {
-	return o.setPoint(row, positions, frames, p, ring, o.factor(len(ring)))
+	return o.setPoint(row, positions, frames, "sample", p, ring, o.factor(len(ring)))
 }
 
-func (o *RelTanOptions) setPoint(row, positions, frames []float64, p int, ring []int32, factor float64) error {
+func (o *RelTanOptions) setPoint(row, positions, frames []float64, element string, p int, ring []int32, factor float64) error {
 	var sums [MaxPowers]relTanSums
 	ringSums(positions, p, ring, o.Powers, sums[:len(o.Powers)])
 	e1, e2 := r3.At(frames, 3*p), r3.At(frames, 3*p+1)
@@ -121,7 +122,7 @@ func (o *RelTanOptions) setPoint(row, positions, frames []float64, p int, ring [
 		sums[i].putVector(row, i, factor, e1, e2, o.Space)
 	}
 	if !finite(row) {
-		return badVertex(p, "a RelTan feature of powers %v overflows", o.Powers)
+		return &InvalidMeshError{Element: element, Index: int64(p), Problem: fmt.Sprintf("a RelTan feature of powers %v overflows", o.Powers)}
 	}
 	return nil
 }

@@ -83,14 +83,8 @@ type View struct {
 	edgesArena *memory.Arena // of edges; nil where they are the topology's own
 	edges      edgeSet       // the topology's edges less those of zero length
 
-	cache struct {
-		sync.Mutex
-		value Freer
-	}
+	cache cache
 }
-
-// Freer is what [View.Cached] keeps.
-type Freer interface{ Free() }
 
 // New builds a mesh. The input is borrowed for the call. Errors match
 // ErrInvalidMesh, ErrInvalidArgument, ErrTooLarge, memory.ErrOutOfMemory or
@@ -127,7 +121,7 @@ func newMesh(r Resources, t *topology, in *Input, options Options, control *para
 
 // newView allocates a state, which its creator uses.
 func newView(m *Mesh, r Resources, t *topology) (v *View, err error) {
-	v = &View{mesh: m, resources: r, kernels: simd.GeometryOf(r.InstructionSet), topology: t.retain(), arena: r.NewArena("mesh")}
+	v = &View{mesh: m, resources: r, kernels: simd.GeometryOf(r.InstructionSet), topology: t.retain(), arena: r.NewArena("mesh"), cache: cache{budget: r.Memory}}
 	v.users.Store(1)
 	// The kernels read rows of three as four numbers.
 	if v.positions, err = memory.Make[float64](v.arena, 3*int64(t.vertexCount)+1); err == nil {
@@ -165,10 +159,7 @@ func (v *View) fill(positions, frames PositionReader, control *parallel.Control)
 
 // clear frees what a state has beside its positions and frames.
 func (v *View) clear() {
-	if v.cache.value != nil {
-		v.cache.value.Free()
-		v.cache.value = nil
-	}
+	v.cache.clear()
 	v.edgesArena.Free()
 	v.edgesArena, v.edges = nil, edgeSet{}
 }
@@ -275,22 +266,6 @@ func (m *Mesh) Read(read func(v *View) error) error {
 	}
 	defer v.release()
 	return read(v)
-}
-
-// Cached returns what build made for this state of the mesh, at once or in an
-// earlier call, and frees it with the state. Others wait while it is built:
-// build must not call back to the host.
-func (v *View) Cached(build func() (Freer, error)) (Freer, error) {
-	v.cache.Lock()
-	defer v.cache.Unlock()
-	if v.cache.value == nil {
-		value, err := build()
-		if err != nil {
-			return nil, err
-		}
-		v.cache.value = value
-	}
-	return v.cache.value, nil
 }
 
 // Options are those that the mesh was built with.

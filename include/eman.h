@@ -659,12 +659,45 @@ typedef struct eman_tensor {
 /**
  * Makes a network with random parameters.
  *
- * The description is a JSON object. "preset" is "default" (what is recommended:
- * exactly equivariant), "paper" or "authors" (the published code); further
- * fields replace choices of the preset: kind ("eman", "gem", "spiral"), task
- * ("segmentation", "classification"), classes, labels, features ("reltan",
- * "get", "xyz"), powers, width, blocks, max_order, band_limit, rings, heads,
- * bias, nonlinearity, aggregation, hidden and others: eman_model_spec shows all.
+ * The description is a JSON object. "preset" is "default" (what is recommended
+ * for meshes of one triangulation: exactly equivariant), "surface" (for anybody's
+ * mesh: likewise, on samples of the surface), "paper" or "authors" (the published
+ * code); further fields replace choices of the preset: kind ("eman", "gem",
+ * "spiral"), task ("segmentation", "classification"), classes, labels, features
+ * ("reltan", "get", "xyz"; "moments", "moments_reltan" of samples), powers,
+ * width, blocks, max_order, band_limit, rings, heads, bias, nonlinearity,
+ * aggregation, hidden, surface and others: eman_model_spec shows all.
+ *
+ * A network with the field surface, an object, does not see how a mesh is
+ * triangulated: its layers run on points spread evenly over the surface, which
+ * the shape alone defines, and the last features are interpolated at the
+ * vertices. blocks is 0 for it, and kind is not "spiral". The object's fields:
+ *
+ *   points          how many on each level, the finest first, falling: 1 to 8
+ *                   levels of 1 to 1048576; [1024, 256]. The points of a level
+ *                   are the first of the level before. A surface that has fewer
+ *                   distinct places has fewer points.
+ *   neighbors       of a point on its own level, and on the finer one on the way
+ *                   down: 1 to 1024; 24. The nearest in space whose normals
+ *                   agree; more where several are equally far.
+ *   up_neighbors    of a point on the next coarser level, on the way up: 1 to
+ *                   1024; 6
+ *   scales          the neighbourhoods of which moments are taken, in neighbours,
+ *                   rising: up to 16 of 1 to 4096; [24, 48, 192]. None without
+ *                   the features moments.
+ *   lift_neighbors  points that a vertex takes its features from: 1 to 1024; 6
+ *   blocks          residual blocks on each level on the way down, then on each
+ *                   but the coarsest on the way up: 2·levels − 1 numbers from 1
+ *                   to 256; [2, 3, 2]
+ *
+ * The features "moments" are, for each scale, the means of d⊗d, n⊗n, d⊗n and d
+ * over a point's neighbours, d being the way to the neighbour in units of the
+ * scale's root mean square and n its normal, in their irreducible parts:
+ * 8 channels of ρ0, 5 of ρ1 and 3 of ρ2. "moments_reltan" has one more
+ * channel for each of powers, "reltan" only these.
+ *
+ * A mesh without faces, whose custom frames give the normals, is a cloud of
+ * points: these networks label it as well.
  *
  * @param context      the context whose threads and memory the model uses
  * @param description  NUL-terminated JSON
@@ -833,6 +866,9 @@ EMAN_API eman_status eman_model_describe_layer(const eman_model *model, int32_t 
 /**
  * About how many bytes of large arrays a call of eman_model_predict takes
  * beside the mesh. eman_model_logits takes no more than that and its output.
+ * Part of it is kept with the mesh for the next call, until it is updated or
+ * freed, memory runs short, or eman_trim is called: the geometry of the edges,
+ * or the samples of the surface.
  *
  * @param model     the model
  * @param vertices  V
@@ -852,8 +888,9 @@ EMAN_API eman_status eman_model_estimate(const eman_model *model, int64_t vertic
  * @param mesh     the mesh
  * @param control  NULL for none
  * @param labels   receives V×1 integers (1×1 for classification)
- * @return EMAN_E_INVALID_MESH if an input feature is too large for float32;
- *         EMAN_E_CANCELLED
+ * @return EMAN_E_INVALID_MESH if an input feature is too large for float32, or
+ *         if a network on a surface finds neither a face nor a normal of the
+ *         caller's; EMAN_E_CANCELLED
  * @since ABI 1
  */
 EMAN_API eman_status eman_model_predict(const eman_model *model, const eman_mesh *mesh, const eman_control *control,
@@ -891,6 +928,59 @@ EMAN_API eman_status eman_model_logits(const eman_model *model, const eman_mesh 
                                        const eman_mutable_view *logits) EMAN_CHECK_RESULT;
 
 /**
+ * How many rows the features of a layer have on a mesh, and the attention of a
+ * layer: V and E, or the points of a level of samples and their edges.
+ *
+ * @param model    the model
+ * @param mesh     the mesh
+ * @param layer    from 0
+ * @param control  NULL for none
+ * @param rows     receives the rows of eman_model_features
+ * @param edges    receives the rows of eman_model_attention
+ * @return as eman_model_predict
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_layer_size(const eman_model *model, const eman_mesh *mesh, int32_t layer,
+                                           const eman_control *control, int64_t *rows,
+                                           int64_t *edges) EMAN_CHECK_RESULT;
+
+/**
+ * The edges that a layer runs on, as eman_mesh_neighbors gives those of a mesh:
+ * row p hears indices[offsets[p]] … indices[offsets[p+1]−1]. Of samples these
+ * number the points of the layer's own level or, for a layer between two levels,
+ * of the other one.
+ *
+ * @param model    the model
+ * @param mesh     the mesh
+ * @param layer    from 0
+ * @param control  NULL for none
+ * @param offsets  receives (rows+1)×1 integers (eman_model_layer_size)
+ * @param indices  receives edges×1 integers
+ * @return as eman_model_predict
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_layer_neighbors(const eman_model *model, const eman_mesh *mesh, int32_t layer,
+                                                const eman_control *control, const eman_mutable_view *offsets,
+                                                const eman_mutable_view *indices) EMAN_CHECK_RESULT;
+
+/**
+ * The samples of a mesh's surface that a network runs on: K, the rows of layer 0
+ * (eman_model_layer_size). A coarser level has the first of them.
+ *
+ * @param model      the model, on a surface
+ * @param mesh       the mesh
+ * @param control    NULL for none
+ * @param positions  receives K×3 reals, in the coordinates of the mesh
+ * @param normals    receives K×3 reals, unit vectors
+ * @return EMAN_E_INVALID_ARGUMENT if the network runs on vertices; else as
+ *         eman_model_predict
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_samples(const eman_model *model, const eman_mesh *mesh, const eman_control *control,
+                                        const eman_mutable_view *positions,
+                                        const eman_mutable_view *normals) EMAN_CHECK_RESULT;
+
+/**
  * The attention coefficients α_pq = N_p·softmax of a layer (§6): those of a
  * vertex and head add up to its number of neighbours N_p. With self-contribution
  * (self_term, app. D.4) they are (N_p + 1)·softmax, and what is missing in the
@@ -900,7 +990,8 @@ EMAN_API eman_status eman_model_logits(const eman_model *model, const eman_mesh 
  * @param mesh      the mesh
  * @param layer     from 0; one with heads (eman_model_describe_layer)
  * @param control   NULL for none
- * @param attention receives E×heads reals, in the order of eman_mesh_neighbors
+ * @param attention receives E×heads reals, in the order of eman_mesh_neighbors;
+ *                  edges×heads in that of eman_model_layer_neighbors
  * @return as eman_model_predict
  * @since ABI 1
  */
@@ -909,14 +1000,16 @@ EMAN_API eman_status eman_model_attention(const eman_model *model, const eman_me
                                           const eman_mutable_view *attention) EMAN_CHECK_RESULT;
 
 /**
- * The features behind a layer, in the gauges of the mesh.
+ * The features behind a layer, in the gauges of the mesh, or of the samples,
+ * which are some.
  *
  * @param model     the model
  * @param mesh      the mesh
  * @param layer     from 0
  * @param control   NULL for none
- * @param features  receives V×(channels·(2·order+1)) reals: for each channel
- *                  ρ0, then real and imaginary part of ρ1, ρ2, …
+ * @param features  receives V×(channels·(2·order+1)) reals, or so many rows as
+ *                  eman_model_layer_size says: for each channel ρ0, then real
+ *                  and imaginary part of ρ1, ρ2, …
  * @return as eman_model_predict
  * @since ABI 1
  */
@@ -1077,6 +1170,21 @@ EMAN_API eman_status eman_trainer_run(eman_trainer *trainer, const eman_control 
  */
 EMAN_API eman_status eman_trainer_step(eman_trainer *trainer, const eman_control *control,
                                        eman_step_info *info) EMAN_CHECK_RESULT;
+
+/**
+ * About how many bytes a step takes on one mesh of a size: the network, its
+ * gradient and moments, what is kept of the layers, and what they see of the
+ * mesh. Meshes themselves are not counted, and of several, what the layers see of
+ * each, which is kept as long as there is memory, only once.
+ *
+ * @param trainer   the training
+ * @param vertices  V
+ * @param edges     E, directed edges
+ * @param bytes     receives the estimate
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_estimate(const eman_trainer *trainer, int64_t vertices, int64_t edges,
+                                           int64_t *bytes) EMAN_CHECK_RESULT;
 
 /**
  * How far a training is, as a JSON object: done, step, epoch (done), best (the

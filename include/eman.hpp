@@ -391,7 +391,8 @@ class mesh {
 /// A network with its parameters, to be shared by any number of threads.
 class model {
  public:
-  /// A network with random parameters; description is JSON (eman_model_create).
+  /// A network with random parameters; description is JSON (eman_model_create),
+  /// such as {"preset": "surface", "classes": 16} for anybody's mesh.
   model(const context &c, const std::string &description, std::uint64_t seed = 0) {
     eman_model *raw = nullptr;
     detail::check(eman_model_create(c.get(), description.c_str(), seed, &raw));
@@ -450,6 +451,47 @@ class model {
     detail::watched_call call(watch);
     const auto view = out.mutable_view();
     call.finish(eman_model_logits(get(), m.get(), call.get(), &view));
+  }
+
+  /// The rows of a layer's features on a mesh, and of its attention.
+  struct layer_size_type {
+    std::int64_t rows = 0, edges = 0;
+  };
+  layer_size_type layer_size(const mesh &m, std::int32_t layer, const control &watch = {}) const {
+    detail::watched_call call(watch);
+    layer_size_type size;
+    call.finish(eman_model_layer_size(get(), m.get(), layer, call.get(), &size.rows, &size.edges));
+    return size;
+  }
+
+  /// Offsets (rows+1) and indices (edges) of the neighbours that a layer hears.
+  std::pair<std::vector<std::int64_t>, std::vector<std::int32_t>> layer_neighbors(const mesh &m,
+                                                                                  std::int32_t layer) const {
+    const layer_size_type size = layer_size(m, layer);
+    std::pair<std::vector<std::int64_t>, std::vector<std::int32_t>> result;
+    result.first.resize(static_cast<std::size_t>(size.rows) + 1);
+    result.second.resize(static_cast<std::size_t>(size.edges));
+    const auto offsets = matrix<std::int64_t>(result.first).mutable_view();
+    const auto indices = matrix<std::int32_t>(result.second).mutable_view();
+    detail::check(eman_model_layer_neighbors(get(), m.get(), layer, nullptr, &offsets, &indices));
+    return result;
+  }
+
+  /// Where the samples of a surface lie that the network runs on, and their unit
+  /// normals: K×3 each, in the coordinates of the mesh.
+  struct samples_type {
+    std::vector<double> positions, normals;
+  };
+  samples_type samples(const mesh &m, const control &watch = {}) const {
+    const std::int64_t count = layer_size(m, 0, watch).rows;
+    samples_type result;
+    result.positions.resize(static_cast<std::size_t>(3 * count));
+    result.normals.resize(result.positions.size());
+    const auto positions = matrix<double>(result.positions.data(), count, 3).mutable_view();
+    const auto normals = matrix<double>(result.normals.data(), count, 3).mutable_view();
+    detail::watched_call call(watch);
+    call.finish(eman_model_samples(get(), m.get(), call.get(), &positions, &normals));
+    return result;
   }
 
   /// How well it labels a mesh whose labels are known; -1 where they are not.
@@ -522,6 +564,13 @@ class trainer {
     info.struct_size = sizeof info;
     call.finish(eman_trainer_step(get(), call.get(), &info));
     return info;
+  }
+
+  /// About how many bytes a step on a mesh of this size takes.
+  std::int64_t estimate(const mesh::counts_type &counts) const {
+    std::int64_t bytes = 0;
+    detail::check(eman_trainer_estimate(get(), counts.vertices, counts.edges, &bytes));
+    return bytes;
   }
 
   /// How far it is, JSON (eman_trainer_state).

@@ -10,7 +10,9 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -54,12 +56,55 @@ type Budget struct {
 	used      int64
 	peak      int64
 	byPurpose map[string]int64
+	kept      map[Reclaimer]struct{}
+}
+
+// Reclaimer keeps memory between calls that it can do without.
+type Reclaimer interface {
+	// Reclaim gives back what nobody uses, and says whether there was any. It is
+	// called from any goroutine, by whoever needs memory, and must take none.
+	Reclaim() bool
 }
 
 // NewBudget returns a budget of limit bytes (0: no limit) that takes its
 // memory from source (nil: the Go heap, freed by the garbage collector).
 func NewBudget(limit int64, source Source) *Budget {
-	return &Budget{limit: limit, source: source, byPurpose: map[string]int64{}}
+	return &Budget{limit: limit, source: source, byPurpose: map[string]int64{}, kept: map[Reclaimer]struct{}{}}
+}
+
+// Register makes r one of those that are asked for memory before any is refused.
+func (b *Budget) Register(r Reclaimer) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.kept[r] = struct{}{}
+}
+
+// Unregister takes Register back.
+func (b *Budget) Unregister(r Reclaimer) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	delete(b.kept, r)
+}
+
+// Reclaim gives back what is kept between calls, and says whether there was any.
+func (b *Budget) Reclaim() (any bool) {
+	b.mutex.Lock()
+	all := slices.Collect(maps.Keys(b.kept))
+	b.mutex.Unlock()
+	for _, r := range all {
+		any = r.Reclaim() || any
+	}
+	return any
+}
+
+// reclaiming calls attempt, and once more where it is refused but memory can be
+// reclaimed.
+func (b *Budget) reclaiming(attempt func() error) error {
+	err := attempt()
+	if err != nil && b.Reclaim() {
+		err = attempt()
+	}
+	return err
 }
 
 // Usage returns the bytes in use, the most there have been, and the limit.
@@ -86,9 +131,11 @@ func (b *Budget) UsageByPurpose() map[string]int64 {
 // Check says whether bytes more would fit, without taking them: the preflight
 // of a large call. Negative means that the size overflowed.
 func (b *Budget) Check(purpose string, bytes int64) error {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.check(purpose, bytes)
+	return b.reclaiming(func() error {
+		b.mutex.Lock()
+		defer b.mutex.Unlock()
+		return b.check(purpose, bytes)
+	})
 }
 
 func (b *Budget) check(purpose string, bytes int64) error {
@@ -158,24 +205,31 @@ func Make[T Number](a *Arena, n int64) ([]T, error) {
 	if n < 0 || n > maximalArray/size {
 		return nil, a.budget.Check(a.purpose, -1)
 	}
-	bytes := n * size
-	if err := a.budget.take(a.purpose, bytes); err != nil {
+	p := piece{bytes: n * size}
+	err := a.budget.reclaiming(func() error { return a.budget.allocate(a.purpose, &p) })
+	if err != nil {
 		return nil, err
 	}
-	if a.budget.source == nil {
-		a.pieces = append(a.pieces, piece{bytes: bytes})
-		raw := make([]byte, bytes+Alignment-1)
-		start := unsafe.Pointer(unsafe.SliceData(raw))
-		start = unsafe.Add(start, -uintptr(start)&(Alignment-1))
-		return unsafe.Slice((*T)(start), n), nil
+	a.pieces = append(a.pieces, p)
+	if p.memory != nil {
+		return unsafe.Slice((*T)(p.memory), n), nil
 	}
-	memory := a.budget.source.Allocate(bytes)
-	if memory == nil {
-		a.budget.giveBack(a.purpose, bytes)
-		return nil, &LimitError{Purpose: a.purpose, Requested: bytes}
+	raw := make([]byte, p.bytes+Alignment-1)
+	start := unsafe.Pointer(unsafe.SliceData(raw))
+	start = unsafe.Add(start, -uintptr(start)&(Alignment-1))
+	return unsafe.Slice((*T)(start), n), nil
+}
+
+// allocate counts a piece and takes its memory from the source, if there is one.
+func (b *Budget) allocate(purpose string, p *piece) error {
+	if err := b.take(purpose, p.bytes); err != nil || b.source == nil {
+		return err
 	}
-	a.pieces = append(a.pieces, piece{memory: memory, bytes: bytes})
-	return unsafe.Slice((*T)(memory), n), nil
+	if p.memory = b.source.Allocate(p.bytes); p.memory == nil {
+		b.giveBack(purpose, p.bytes)
+		return &LimitError{Purpose: purpose, Requested: p.bytes}
+	}
+	return nil
 }
 
 // Bytes is the size of the arena's arrays together.

@@ -81,3 +81,54 @@ func TestRefusalOfTheSource(t *testing.T) {
 		t.Errorf("%d bytes counted", used)
 	}
 }
+
+// keeper keeps one array until it is asked for it.
+type keeper struct{ arena *Arena }
+
+func (k keeper) Reclaim() bool {
+	kept := k.arena.Bytes() > 0
+	k.arena.Free()
+	return kept
+}
+
+// scarce is a source of so many bytes.
+type scarce struct{ left *int64 }
+
+func (s scarce) Allocate(bytes int64) unsafe.Pointer {
+	if bytes > *s.left {
+		return nil
+	}
+	*s.left -= bytes
+	return unsafe.Pointer(unsafe.SliceData(make([]byte, bytes)))
+}
+
+func (s scarce) Free(_ unsafe.Pointer, bytes int64) { *s.left += bytes }
+
+func TestWhatIsKeptGoesBeforeMemoryIsRefused(t *testing.T) {
+	left := int64(1000)
+	for name, budget := range map[string]*Budget{"limit": NewBudget(1000, nil), "source": NewBudget(0, scarce{&left})} {
+		k := keeper{budget.NewArena("kept")}
+		keep := func() {
+			if _, err := Make[int32](k.arena, 200); err != nil {
+				t.Fatal(err)
+			}
+		}
+		budget.Register(k)
+		keep()
+		other := budget.NewArena("test")
+		if _, err := Make[int32](other, 100); err != nil || k.arena.Bytes() != 0 {
+			t.Errorf("%s: %d bytes are kept, %v", name, k.arena.Bytes(), err)
+		}
+		other.Free()
+		keep()
+		if err := budget.Check("test", 900); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		k.Reclaim()
+		keep()
+		budget.Unregister(k)
+		if _, err := Make[int32](other, 100); !errors.Is(err, ErrOutOfMemory) {
+			t.Errorf("%s: without a reclaimer: %v", name, err)
+		}
+	}
+}

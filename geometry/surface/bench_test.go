@@ -82,7 +82,7 @@ func benchmarkParts(b *testing.B, v *geometry.View) {
 			return err
 		}},
 		{"lift", func(arena *memory.Arena) error {
-			fresh := Sampling{resources: r, Positions: s.Positions, Frames: s.Frames, arena: arena}
+			fresh := Sampling{Center: s.Center, resources: r, Positions: s.Positions, Frames: s.Frames, arena: arena, weights: arena}
 			return fresh.setLift(v, arena, finest, o.LiftNeighbors, nil)
 		}},
 	} {

@@ -30,9 +30,6 @@ func newBoxes(r geometry.Resources, arena *memory.Arena, positions []float64, le
 	if b.points, err = memory.Make[float64](arena, 3*int64(count)); err != nil {
 		return nil, err
 	}
-	if b.bounds, err = memory.Make[float64](arena, 12*int64(b.leaves)); err != nil {
-		return nil, err
-	}
 	if b.numbers, err = mortonOrder(r, arena, positions, control); err != nil {
 		return nil, err
 	}
@@ -45,9 +42,20 @@ func newBoxes(r geometry.Resources, arena *memory.Arena, positions []float64, le
 	if err != nil {
 		return nil, err
 	}
+	b.bounds, err = b.bound(r, arena, b.points)
+	return b, err
+}
+
+// bound returns the low and high corner of each node for vectors of the points,
+// in Morton order.
+func (b *boxes) bound(r geometry.Resources, arena *memory.Arena, vectors []float64) (bounds []float64, err error) {
+	if bounds, err = memory.Make[float64](arena, 12*int64(b.leaves)); err != nil {
+		return nil, err
+	}
 	err = r.Threads.Range(nil, b.leaves, leavesAtOnce, func(_, begin, end int) error {
-		for leaf := begin; leaf < end; leaf++ {
-			b.boundLeaf(leaf)
+		for node := b.leaves + begin; node < b.leaves+end; node++ {
+			first, last := b.leaf(node)
+			boundLeaf(bounds[6*node:][:6], vectors[3*first:3*last])
 		}
 		return nil
 	})
@@ -55,12 +63,12 @@ func newBoxes(r geometry.Resources, arena *memory.Arena, positions []float64, le
 		return nil, err
 	}
 	for node := b.leaves - 1; node > 0; node-- {
-		box, left, right := b.bounds[6*node:][:6], b.bounds[12*node:][:6], b.bounds[12*node+6:][:6]
+		box, left, right := bounds[6*node:][:6], bounds[12*node:][:6], bounds[12*node+6:][:6]
 		for k := range 3 {
 			box[k], box[3+k] = min(left[k], right[k]), max(left[3+k], right[3+k])
 		}
 	}
-	return b, nil
+	return bounds, nil
 }
 
 const leavesAtOnce = 64
@@ -72,15 +80,12 @@ func (b *boxes) leaf(node int) (begin, end int) {
 	return begin, min(begin+b.leafSize, count)
 }
 
-func (b *boxes) boundLeaf(leaf int) {
-	node := b.leaves + leaf
+func boundLeaf(box, vectors []float64) {
 	inf := math.Inf(1)
-	box := b.bounds[6*node:][:6]
 	copy(box, []float64{inf, inf, inf, -inf, -inf, -inf})
-	for i, end := b.leaf(node); i < end; i++ {
-		for k, x := range b.points[3*i : 3*i+3] {
-			box[k], box[3+k] = min(box[k], x), max(box[3+k], x)
-		}
+	for i, x := range vectors {
+		k := i % 3
+		box[k], box[3+k] = min(box[k], x), max(box[3+k], x)
 	}
 }
 

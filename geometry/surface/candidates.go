@@ -55,14 +55,18 @@ func newCandidates(v *geometry.View, arena *memory.Arena, points int, seed uint6
 	if v.FaceCount() == 0 {
 		return c, c.takeVertices(arena, scratch, control)
 	}
-	weight, err := c.measure(scratch, points, control.Stage(0, 0.3))
+	sizes, err := memory.Make[float64](scratch, 2*int64(v.FaceCount()))
 	if err != nil {
 		return nil, err
 	}
-	if err := c.count(arena, control.Stage(0.3, 0.5)); err != nil {
+	weight, err := c.measure(scratch, sizes, points, control.Stage(0, 0.4))
+	if err != nil {
 		return nil, err
 	}
-	return c, c.place(arena, scratch, weight, control.Stage(0.5, 1))
+	if err := c.count(arena, sizes, control.Stage(0.4, 0.5)); err != nil {
+		return nil, err
+	}
+	return c, c.place(arena, scratch, sizes, weight, control.Stage(0.5, 1))
 }
 
 // takeVertices makes the vertices of a mesh without faces the candidates.
@@ -141,6 +145,24 @@ func (c *candidates) corners(face int) [3]r3.Vec {
 	}
 }
 
+// facesAtOnce is how many faces are gathered before any is looked at: where they
+// lie scattered over the memory, it is read from many places at a time.
+const facesAtOnce = 32
+
+// eachFace calls body for the faces [begin, end).
+func (c *candidates) eachFace(begin, end int, body func(face int, corner *[3]r3.Vec)) {
+	var corners [facesAtOnce][3]r3.Vec
+	for first := begin; first < end; first += facesAtOnce {
+		last := min(first+facesAtOnce, end)
+		for face := first; face < last; face++ {
+			corners[face-first] = c.corners(face)
+		}
+		for face := first; face < last; face++ {
+			body(face, &corners[face-first])
+		}
+	}
+}
+
 // sizes are the area and the longest edge of a triangle.
 func sizes(corner [3]r3.Vec) (area, longest float64) {
 	a, b, c := corner[1].Minus(corner[0]), corner[2].Minus(corner[1]), corner[0].Minus(corner[2])
@@ -156,16 +178,16 @@ func (w *weight) of(area, longest float64) float64 { return w[0]*area + w[1]*lon
 // noArea is the relative rounding error of an area, doubled for all faces.
 const noArea = 0x1p-46
 
-// measure sets the centre and what the divisions of faces follow from. It
-// returns the weights of faces, normalised.
-func (c *candidates) measure(scratch *memory.Arena, points int, control *parallel.Control) (w weight, err error) {
+// measure sets the centre and what the divisions of faces follow from, and the
+// area and the longest edge of each face, for the passes that follow. It returns the weights of faces, normalised.
+func (c *candidates) measure(scratch *memory.Arena, all []float64, points int, control *parallel.Control) (w weight, err error) {
 	faces := c.view.FaceCount()
 	// For each kind of weight its sum and that of the faces' centres, then the
 	// noise, then Σ longest·√area.
 	sums, err := c.sum(scratch, faces, 14, control, func(sums []float64, begin, end int) {
-		for face := begin; face < end; face++ {
-			corner := c.corners(face)
-			area, longest := sizes(corner)
+		c.eachFace(begin, end, func(face int, corner *[3]r3.Vec) {
+			area, longest := sizes(*corner)
+			all[2*face], all[2*face+1] = area, longest
 			middle := corner[0].Plus(corner[1]).Plus(corner[2]).Times(1.0 / 3)
 			for kind, weight := range [3]float64{area, longest, 1} {
 				sums[4*kind] += weight
@@ -173,7 +195,7 @@ func (c *candidates) measure(scratch *memory.Arena, points int, control *paralle
 			}
 			sums[12] += longest * (longest + 2) // the size of coordinates: 2
 			sums[13] += longest * math.Sqrt(area)
-		}
+		})
 	})
 	if err != nil {
 		return w, err
@@ -213,14 +235,14 @@ func (c *candidates) divide(area, longest float64) division {
 }
 
 // count sets the offsets of the faces' candidates.
-func (c *candidates) count(arena *memory.Arena, control *parallel.Control) (err error) {
+func (c *candidates) count(arena *memory.Arena, sizes []float64, control *parallel.Control) (err error) {
 	faces := c.view.FaceCount()
 	if c.offsets, err = memory.Make[int64](arena, int64(faces)+1); err != nil {
 		return err
 	}
 	err = c.view.Resources().Threads.Range(control, faces, blockRows, func(_, begin, end int) error {
 		for face := begin; face < end; face++ {
-			c.offsets[face+1] = c.divide(sizes(c.corners(face))).pieces()
+			c.offsets[face+1] = c.divide(sizes[2*face], sizes[2*face+1]).pieces()
 		}
 		return nil
 	})
@@ -237,25 +259,24 @@ func (c *candidates) count(arena *memory.Arena, control *parallel.Control) (err 
 }
 
 // place sets the positions of all candidates, and the moments.
-func (c *candidates) place(arena, scratch *memory.Arena, w weight, control *parallel.Control) (err error) {
+func (c *candidates) place(arena, scratch *memory.Arena, sizes []float64, w weight, control *parallel.Control) (err error) {
 	faces := c.view.FaceCount()
 	if c.positions, err = memory.Make[float64](arena, 3*c.offsets[faces]); err != nil {
 		return err
 	}
 	sums, err := c.sum(scratch, faces, 6, control, func(sums []float64, begin, end int) {
-		for face := begin; face < end; face++ {
-			corner := c.corners(face)
-			area, longest := sizes(corner)
+		c.eachFace(begin, end, func(face int, corner *[3]r3.Vec) {
+			area, longest := sizes[2*face], sizes[2*face+1]
 			d := c.divide(area, longest)
-			cuts := newCuts(corner, d)
+			cuts := newCuts(*corner, d)
 			weight := w.of(area, longest) / float64(d.pieces())
 			for i := c.offsets[face]; i < c.offsets[face+1]; i++ {
 				b := c.barycentric(d, cuts, i-c.offsets[face], i)
-				p := combine(corner, b)
+				p := combine(*corner, b)
 				r3.Put(c.positions, int(i), p)
 				addMoments(sums, weight, p)
 			}
-		}
+		})
 	})
 	if err != nil {
 		return err

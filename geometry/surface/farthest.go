@@ -13,6 +13,11 @@ const (
 	// tie is the relative difference of squared distances below which they count
 	// as equal: far above rounding, far below what differs by its own nature.
 	tie = 2e-9
+	// stored is the difference of distances, in units of the largest from the
+	// centre, below which no candidate counts as the farther: a few roundings of
+	// float32. A body that is its own mirror image is so only to these when it was
+	// turned and stored.
+	stored = 4e-7
 	// coincident bounds the distance, in the units of a view (coordinates below
 	// 2), of points that count as one.
 	coincident = 0x1p-44
@@ -145,7 +150,8 @@ func (f *farthest) renew(node int, place r3.Vec) {
 
 // next is the candidate farthest from the chosen ones.
 func (f *farthest) next() int {
-	tied := f.collect(1, f.most[1]*(1-tie), f.tied[:0])
+	least := max(math.Sqrt(f.most[1])-stored*math.Sqrt(f.ties.size2), 0)
+	tied := f.collect(1, least*least, f.tied[:0])
 	return f.ties.settle(f.points, tied)
 }
 
@@ -177,7 +183,7 @@ func (f *farthest) collect(node int, least float64, to []int32) []int32 {
 // rotation.
 type ties struct {
 	size2      float64  // the largest squared distance to the centre
-	directions []r3.Vec // their products with a place are of the order of 1
+	directions []r3.Vec // their products with a place are at most of the order of 1
 	first      r3.Vec   // the direction to the first point chosen
 	known      int      // of the points chosen, up to 2 that are not on one line
 }
@@ -214,30 +220,34 @@ func (t *ties) know(place r3.Vec) {
 // direction.
 const independent = 1e-3
 
-// settle returns the first of the tied candidates. It writes over the list.
+// settle returns the first of the tied candidates: by what storage leaves of
+// their differences, or else by all of it. It writes over the list.
 func (t *ties) settle(points []float64, tied []int32) int {
-	if len(tied) > 1 && t.size2 > 0 {
-		tied = keepLargest(tied, func(i int32) float64 { return r3.At(points, int(i)).Squared() / t.size2 })
-	}
-	for _, direction := range t.directions {
-		if len(tied) == 1 {
-			break
+	size := math.Sqrt(t.size2)
+	for _, margin := range [...]float64{stored, 0} {
+		if len(tied) > 1 && size > 0 {
+			tied = keepLargest(tied, 2*margin+tie, func(i int32) float64 { return r3.At(points, int(i)).Squared() / t.size2 })
 		}
-		tied = keepLargest(tied, func(i int32) float64 { return r3.At(points, int(i)).Dot(direction) })
+		for _, direction := range t.directions {
+			if len(tied) == 1 {
+				break
+			}
+			tied = keepLargest(tied, margin*direction.Length()*size+tie, func(i int32) float64 { return r3.At(points, int(i)).Dot(direction) })
+		}
 	}
 	return int(tied[0])
 }
 
-// keepLargest keeps, at the front of the list, what is within a tie of its
-// largest value, which is of the order of 1.
-func keepLargest(list []int32, value func(i int32) float64) []int32 {
+// keepLargest keeps, at the front of the list, what is within a margin of its
+// largest value.
+func keepLargest(list []int32, margin float64, value func(i int32) float64) []int32 {
 	largest := math.Inf(-1)
 	for _, i := range list {
 		largest = max(largest, value(i))
 	}
 	kept := list[:0]
 	for _, i := range list {
-		if value(i) >= largest-tie {
+		if value(i) >= largest-margin {
 			kept = append(kept, i)
 		}
 	}

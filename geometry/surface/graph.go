@@ -43,7 +43,8 @@ func (s *Sampling) sheet(arena *memory.Arena, count int) (l *sheet, err error) {
 	for i, number := range l.numbers {
 		r3.Put(l.normals, i, s.normal(int(number)))
 	}
-	return l, nil
+	l.cones, err = l.bound(s.resources, arena, l.normals)
+	return l, err
 }
 
 func (s *Sampling) normal(p int) r3.Vec { return r3.At(s.Frames, 3*p+2) }

@@ -103,7 +103,7 @@ func (s *Sampling) setLift(v *geometry.View, scratch *memory.Arena, finest *shee
 	if l.Points, err = memory.Make[int32](s.arena, size); err != nil {
 		return err
 	}
-	if l.Weights, err = memory.Make[float64](s.arena, size); err != nil {
+	if l.Weights, err = memory.Make[float64](s.weights, size); err != nil {
 		return err
 	}
 	around, err := s.surroundings(scratch, finest)

@@ -21,6 +21,14 @@ func (h hit) before(other hit) bool {
 type sheet struct {
 	*boxes
 	normals []float64 // in Morton order
+	cones   []float64 // their bounds below each node
+}
+
+// agrees says whether a normal below a node may have a product with n above the
+// agreement.
+func (l *sheet) agrees(node int, n r3.Vec, agreement float64) bool {
+	low, high := r3.At(l.cones, 2*node), r3.At(l.cones, 2*node+1)
+	return max(low.X*n.X, high.X*n.X)+max(low.Y*n.Y, high.Y*n.Y)+max(low.Z*n.Z, high.Z*n.Z) > agreement
 }
 
 // search finds the nearest points of a sheet whose normals agree with one. It
@@ -84,6 +92,11 @@ func (s *search) visit(node int) {
 		} else {
 			s.visitLeaf(node)
 		}
+		return
+	}
+	// Where hardly a normal agrees there is no bound, and all points would be
+	// looked at.
+	if math.IsInf(s.bound, 1) && !s.agrees(node, s.normal, s.agreement) {
 		return
 	}
 	near, far := 2*node, 2*node+1

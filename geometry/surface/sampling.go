@@ -64,6 +64,44 @@ func (o *Options) Check() error {
 	return checkNeighbors("lift_neighbors", o.LiftNeighbors)
 }
 
+// Bytes is about how much memory a sampling of a mesh takes: at most while it is
+// made; then; and for the weights of the lift in addition.
+func (o *Options) Bytes(vertices, faces int64) (making, kept, weights int64) {
+	const (
+		offset, index, number = 8, 4, 8
+		// Of a candidate: its place, that in the tree, a key twice, its number, and
+		// its part of the boxes.
+		candidate = 2*3*number + 2*number + index + 3
+		// Of a point: place, frame, and twice the place and the normal to search.
+		point  = (3 + 9 + 2*6) * number
+		around = surroundingWidth * (index + number)
+	)
+	candidates := vertices
+	if faces > 0 {
+		n := math.Sqrt(perPoint*float64(o.Points[0])/float64(faces)) + 0.5
+		candidates = int64(float64(faces) * max(1, n*n))
+	}
+	choosing := candidate*candidates + offset*faces
+
+	points := int64(o.Points[0])
+	kept = points*(point+number*int64(MomentChannels(len(o.Scales))*momentWidth)) + (index+5*number)*o.Edges()
+	kept += index * int64(o.LiftNeighbors) * vertices
+	weights = number * int64(o.LiftNeighbors) * vertices
+	return max(choosing, kept+weights+around*points), kept, weights
+}
+
+// Edges is how many the graphs within and between all levels have, but for
+// points at equal distances.
+func (o *Options) Edges() (edges int64) {
+	for level, points := range o.Points {
+		edges += int64(points) * int64(o.Neighbors)
+		if level > 0 {
+			edges += int64(points)*int64(o.Neighbors) + int64(o.Points[level-1])*int64(o.UpNeighbors)
+		}
+	}
+	return edges
+}
+
 func checkNeighbors(argument string, n int) error {
 	if n < 1 || n > maxNeighbors {
 		return badArgument(argument, "%d is not in [1, %d]", n, maxNeighbors)
@@ -78,10 +116,11 @@ func badArgument(argument, format string, arguments ...any) error {
 // Sampling is a set of points on a surface, in levels, with what a network
 // needs of them. It does not change, and needs neither mesh nor view any more.
 type Sampling struct {
-	Center    [3]float64 // of the surface's area; like all lengths divided by 2^[geometry.View.Exponent]
-	Positions []float64  // K×3, from the centre
-	Frames    []float64  // K×9, rows e1, e2, n; e1 is some tangent
-	Levels    []Level    // from fine to coarse
+	Center    [3]float64 // of the surface's area; like all lengths divided by 2^Exponent
+	Exponent  int
+	Positions []float64 // K×3, from the centre
+	Frames    []float64 // K×9, rows e1, e2, n; e1 is some tangent
+	Levels    []Level   // from fine to coarse
 	// Moments are K × MomentChannels × 5, the components ρ0, ρ1 (2), ρ2 (2) of
 	// each channel.
 	Moments []float64
@@ -89,6 +128,7 @@ type Sampling struct {
 
 	resources geometry.Resources
 	arena     *memory.Arena
+	weights   *memory.Arena // of the lift
 }
 
 // Level is the first points of a sampling, themselves an even sampling.
@@ -114,7 +154,7 @@ func New(v *geometry.View, o Options, control *parallel.Control) (s *Sampling, e
 		return nil, &geometry.InvalidMeshError{Element: "face", Problem: "there is none to sample, and no vertex with a normal of its own"}
 	}
 	r := v.Resources()
-	s = &Sampling{resources: r, arena: r.NewArena("surface")}
+	s = &Sampling{Exponent: v.Exponent(), resources: r, arena: r.NewArena("surface"), weights: r.NewArena("surface")}
 	defer func() {
 		if err != nil {
 			s.Free()
@@ -134,7 +174,27 @@ func New(v *geometry.View, o Options, control *parallel.Control) (s *Sampling, e
 }
 
 // Free gives the sampling's memory back.
-func (s *Sampling) Free() { s.arena.Free() }
+func (s *Sampling) Free() {
+	s.FreeWeights()
+	s.arena.Free()
+}
+
+// FreeWeights gives those of the lift back, the largest array: they are not used
+// any more.
+func (s *Sampling) FreeWeights() {
+	s.weights.Free()
+	s.Lift.Weights = nil
+}
+
+// Write writes the places of the points in the coordinates of the mesh, K×3, and
+// their normals.
+func (s *Sampling) Write(positions, normals []float64) {
+	centre, unit := r3.At(s.Center[:], 0), math.Ldexp(1, s.Exponent)
+	for p := range s.Count() {
+		r3.Put(positions, p, r3.At(s.Positions, p).Plus(centre).Times(unit))
+		r3.Put(normals, p, s.normal(p))
+	}
+}
 
 // Count is the number of points, those of the finest level.
 func (s *Sampling) Count() int { return len(s.Positions) / 3 }

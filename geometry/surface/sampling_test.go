@@ -105,6 +105,32 @@ func TestSymmetries(t *testing.T) {
 	}
 }
 
+// A body that is its own mirror image has the same samples after it was turned
+// and stored in float32, which its symmetry survives only to rounding.
+func TestMirrorImagesInSinglePrecision(t *testing.T) {
+	stored := func(m testMesh, rotation [9]float64) testMesh {
+		turned := testMesh{m.name, make([]float64, len(m.positions)), m.faces}
+		for p := range m.vertices() {
+			x := r3.At(m.positions, p).Rotated(&rotation)
+			r3.Put(turned.positions, p, r3.Vec{X: float64(float32(x.X)), Y: float64(float32(x.Y)), Z: float64(float32(x.Z))})
+		}
+		return turned
+	}
+	m := stored(mirrored(spikyBall(20)), [9]float64{0: 1, 4: 1, 8: 1})
+	want := sample(t, m, smallOptions(), 1)
+	for seed := range uint64(6) {
+		rotation := geometry.RandomRotation(seed)
+		got := sample(t, stored(m, rotation), smallOptions(), 1)
+		unit := got.Levels[0].Spacing / want.Levels[0].Spacing
+		for p := range want.Count() {
+			place := r3.At(want.Positions, p).Rotated(&rotation).Times(unit)
+			if near := nearestByBruteForce(got, got.Count(), place, r3.Vec{}, anyNormal, -1)[0]; near.distance > 1e-10 {
+				t.Fatalf("rotation %d: point %d lies %g from all", seed, p, math.Sqrt(near.distance))
+			}
+		}
+	}
+}
+
 // Bodies that rotations leave the same have no first point of their own, but
 // one sampling up to these.
 func TestBodiesWithRotations(t *testing.T) {
@@ -239,14 +265,15 @@ func TestFarthestIsGreedy(t *testing.T) {
 			}
 			distances := make([]float64, len(c.positions)/3)
 			for i := range distances {
-				distances[i] = r3.At(c.positions, i).Squared()
+				distances[i] = r3.At(c.positions, i).Length()
 			}
+			margin := stored*slices.Max(distances) + 1e-12
 			for i, number := range chosen {
-				if far := slices.Max(distances); distances[number] < far*(1-tie) {
-					t.Fatalf("%s: point %d has the squared distance %g, another %g", m.name, i, distances[number], far)
+				if far := slices.Max(distances); distances[number] < far-margin {
+					t.Fatalf("%s: point %d has the distance %g, another %g", m.name, i, distances[number], far)
 				}
 				for j := range distances {
-					d := r3.At(c.positions, j).Minus(r3.At(c.positions, int(number))).Squared()
+					d := r3.At(c.positions, j).Minus(r3.At(c.positions, int(number))).Length()
 					if i == 0 || d < distances[j] {
 						distances[j] = d
 					}
@@ -309,6 +336,40 @@ func TestNeighborsAreTheNearest(t *testing.T) {
 				check("down", &l.Down, l.Points, s.Levels[level-1].Points, o.Neighbors, true)
 				check("up", &l.Up, s.Levels[level-1].Points, l.Points, o.UpNeighbors, true)
 			}
+		}
+	}
+}
+
+// What a search leaves out where hardly a normal agrees has none that does: on a
+// sheet everything, for a normal from its other side.
+func TestLeavingOutNormals(t *testing.T) {
+	for _, m := range []testMesh{spikyBall(12), flat(12)} {
+		s := sample(t, m, smallOptions(), 1)
+		l, err := s.sheet(s.arena, s.Count())
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		for p := range s.Count() {
+			n := s.normal(p).Times(-1)
+			for leaf := l.leaves; leaf < 2*l.leaves; leaf++ {
+				if l.agrees(leaf, n, sameSheet) {
+					continue
+				}
+				begin, end := l.leaf(leaf)
+				for i := begin; i < end; i++ {
+					if r3.At(l.normals, i).Dot(n) > sameSheet {
+						t.Fatalf("%s: a leaf without point %d, whose normal agrees", m.name, l.numbers[i])
+					}
+				}
+				left += end - begin
+			}
+			if m.name == "flat sheet" && l.agrees(1, n, sameSheet) {
+				t.Fatalf("%s: the other side is searched", m.name)
+			}
+		}
+		if left == 0 {
+			t.Errorf("%s: nothing is left out", m.name)
 		}
 	}
 }

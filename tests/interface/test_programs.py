@@ -57,7 +57,13 @@ def test_train_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
     assert "on an unseen sheet, the same bits after a resumption: true, stopped by an exception: true" in output
 
 
-@pytest.mark.parametrize("source", ["hostile.c", "models.c", "trainers.c"])
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+def test_surface_in_cpp(compiled, standard: str) -> None:
+    output = run(compiled("surface.cpp", f"-std={standard}", "-Wconversion", "-Wshadow"))
+    assert "300 samples with 7" in output and "estimates and sizes fit: true" in output
+
+
+@pytest.mark.parametrize("source", ["hostile.c", "models.c", "surfaces.c", "trainers.c"])
 def test_hostile_input(compiled, source: str) -> None:
     assert run(compiled(source)).endswith("0 failures\n")
 

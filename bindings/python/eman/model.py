@@ -72,10 +72,10 @@ class Model:
         Threads and memory; by default a context shared by all.
     **overrides
         Fields of the description, which replace those of `preset`: kind ("eman", "gem", "spiral"), features
-        ("reltan", "get", "xyz"), powers, labels (a name for each class), width, blocks, max_order, band_limit, rings,
-        heads, bias, nonlinearity, aggregation, hidden and others: `spec` shows all.  Of the preset "surface" the item
-        surface, a dict, whole or in part: points (of each level), neighbors, up_neighbors, scales, lift_neighbors,
-        blocks.
+        ("reltan", "get", "xyz"; of samples "moments", "moments_reltan"), powers, labels (a name for each class),
+        width, blocks, max_order, band_limit, rings, heads, bias, nonlinearity, aggregation, hidden and others: `spec`
+        shows all.  Of the preset "surface" the item surface, a dict, whole or in part: points (of each level),
+        neighbors, up_neighbors, scales, lift_neighbors, blocks.
 
     Raises
     ------
@@ -549,7 +549,7 @@ class Model:
         Returns
         -------
         (E, heads) float32
-            In the order of ``mesh.neighbors``.
+            In the order of ``mesh.neighbors``; on samples of a surface, of the layer's own edges (`layer_size`).
 
         Raises
         ------
@@ -567,7 +567,7 @@ class Model:
         _check_mesh(mesh)
         attention = _capi.library().eman_model_attention
         with mesh._handle.exclusive():  # an update, which may change E, has to wait
-            result = np.empty((mesh.edge_count, self._layers[number].heads), np.float32)
+            result = np.empty((self.layer_size(mesh, number)[1], self._layers[number].heads), np.float32)
             target = _arrays.mutable_view(result)
             self._run(
                 mesh, progress, lambda model, on, control: attention(model, on, number, control, ctypes.byref(target))
@@ -589,7 +589,8 @@ class Model:
         Returns
         -------
         (V, C, 2L + 1) float32
-            For each of the layer's C channels ρ0, then the two coordinates of ρ1, of ρ2, …
+            For each of the layer's C channels ρ0, then the two coordinates of ρ1, of ρ2, …; on samples of a surface
+            so many rows as `layer_size` says.
 
         Raises
         ------
@@ -604,11 +605,51 @@ class Model:
         number = self._layer(layer)
         _check_mesh(mesh)
         channels, components = self._layers[number].channels, 2 * self._layers[number].order + 1
-        result = np.empty((mesh.vertex_count, channels * components), np.float32)
-        target = _arrays.mutable_view(result)
         features = _capi.library().eman_model_features
-        self._run(mesh, progress, lambda model, on, control: features(model, on, number, control, ctypes.byref(target)))
+        with mesh._handle.exclusive():  # an update, which may change the number of samples, has to wait
+            result = np.empty((self.layer_size(mesh, number)[0], channels * components), np.float32)
+            target = _arrays.mutable_view(result)
+            self._run(
+                mesh, progress, lambda model, on, control: features(model, on, number, control, ctypes.byref(target))
+            )
         return result.reshape(-1, channels, components)
+
+    def layer_size(self, mesh: Mesh, layer: Union[int, str]) -> tuple[int, int]:
+        """The rows of a layer's features, and of its attention, on a mesh.
+
+        These are V and E, or the points of a level of samples of the mesh's surface and their edges.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            The mesh.
+        layer : int or str
+            Number (negative ones count from the end) or name among `layers`.
+
+        Returns
+        -------
+        rows, edges : int
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an unknown layer.
+        InvalidMeshError, OutOfMemoryError
+            As `logits`.
+
+        Examples
+        --------
+        >>> import eman
+        >>> mesh = eman.Mesh(eman.creatures.creature(seed=1, vertices=800))
+        >>> eman.Model("surface", classes=4).layer_size(mesh, "levels.1.pool")[0]
+        256
+        """
+        number = self._layer(layer)
+        _check_mesh(mesh)
+        rows, edges = ctypes.c_int64(), ctypes.c_int64()
+        size, found = _capi.library().eman_model_layer_size, (ctypes.byref(rows), ctypes.byref(edges))
+        self._run(mesh, None, lambda model, on, control: size(model, on, number, control, *found))
+        return rows.value, edges.value
 
     def estimate(self, vertices: int, edges: Optional[int] = None) -> int:
         """About how many bytes of large arrays `predict` takes beside the mesh; `logits` takes its output as well.
@@ -630,8 +671,7 @@ class Model:
         >>> eman.Model("default", classes=16).estimate(1_000_000) < 2_000_000_000
         True
         """
-        sizes = [_size(vertices, "vertices"), _size(6 * vertices if edges is None else edges, "edges")]
-        result = ctypes.c_int64()
+        sizes, result = _mesh_size(vertices, edges), ctypes.c_int64()
         with self._handle as handle:
             _capi.check(_capi.library().eman_model_estimate(handle, *sizes, ctypes.byref(result)))
         return result.value
@@ -766,6 +806,11 @@ def _file_name(path: StrPath) -> bytes:
 def _check_mesh(mesh: Any) -> None:
     if not isinstance(mesh, Mesh):
         raise InvalidArgumentError(f"mesh must be an eman.Mesh, got {type(mesh).__name__}")
+
+
+def _mesh_size(vertices: int, edges: Optional[int]) -> tuple[int, int]:
+    """Checked numbers of vertices and directed edges; of a closed surface where the latter is not given."""
+    return _size(vertices, "vertices"), _size(6 * vertices if edges is None else edges, "edges")
 
 
 def _size(value: int, name: str) -> int:

@@ -17,7 +17,7 @@ from eman._handle import Handle
 from eman.context import Context, default_context
 from eman.errors import EmanError, InvalidArgumentError
 from eman.mesh import Mesh, _seed
-from eman.model import Model, _check_mesh, _file_name, _json
+from eman.model import Model, _check_mesh, _file_name, _json, _mesh_size
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -264,6 +264,32 @@ class Trainer:
         with self._handle as handle:
             interruptible(lambda control: int(step(handle, control, ctypes.byref(info))), long=True)
         return Step._of(info)
+
+    def estimate(self, vertices: int, edges: Optional[int] = None) -> int:
+        """About how many bytes a step takes on one mesh of a size, beside the mesh.
+
+        Parameters
+        ----------
+        vertices : int
+            V.
+        edges : int, optional
+            E, directed edges; by default six for each vertex, as on closed surfaces.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import eman
+        >>> trainer = eman.Trainer(eman.Model("surface", classes=16))
+        >>> trainer.estimate(7_000) < trainer.estimate(1_000_000) < 2_000_000_000
+        True
+        """
+        sizes, result = _mesh_size(vertices, edges), ctypes.c_int64()
+        with self._handle as handle:
+            _capi.check(_capi.library().eman_trainer_estimate(handle, *sizes, ctypes.byref(result)))
+        return result.value
 
     def run(self, progress: Any = None, *, checkpoint: Optional[StrPath] = None) -> History:
         """Train until the end.
