@@ -194,7 +194,11 @@ func (n *naiveNetwork) run(x []float64) []float64 {
 			if final && b == count-1 {
 				out.Order = 0
 			}
-			y := n.keep(n.convolve(name+"conv1.", n.surface.within[level], in, inner, x, x))
+			y := n.convolve(name+"conv1.", n.surface.within[level], in, inner, x, x)
+			if n.spec.InnerNonlinearity {
+				y = n.end(y, inner, nil, inner, "none")
+			}
+			n.keep(y)
 			y = n.convolve(name+"conv2.", n.surface.within[level], inner, out, y, y)
 			x = n.keep(n.end(y, out, x, in, name+"skip"))
 			in = out
@@ -276,7 +280,9 @@ func TestSurfaceNetworksEqualTheKernelMatricesOfThePaper(t *testing.T) {
 		surface := newRandomSurface(random, 300, points...)
 		for _, kind := range []Kind{KindGEM, KindEMAN} {
 			for _, task := range []Task{TaskSegmentation, TaskClassification} {
-				m := surfaceModel[float64](t, kind, len(points), func(s *Spec) { s.Task, s.SelfTerm = task, task == TaskClassification })
+				m := surfaceModel[float64](t, kind, len(points), func(s *Spec) {
+					s.Task, s.SelfTerm, s.InnerNonlinearity = task, task == TaskClassification, task == TaskSegmentation
+				})
 				x := surfaceFeatures(random, m.spec, points[0])
 				n := &naiveNetwork{spec: m.spec, p: m.layerParameters, surface: surface}
 				last := n.run(x)

@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -49,53 +50,53 @@ func TestDescriptionsAreCheckedByField(t *testing.T) {
 		`{"bias": "x"}`:                          "bias: ",
 		`{"nonlinearity": "relu"}`:               "nonlinearity: ",
 		`{"nonlinearity": "regular", "samples": 4}`: "samples: 4 are too few",
-		`{"samples": 0}`:                                                                             "samples: ",
-		`{"hidden": 0}`:                                                                              "hidden: ",
-		`{"dropout": 1}`:                                                                             "dropout: ",
-		`{"labels": ["a"], "classes": 2}`:                                                            "labels: 1 names for 2",
-		`{"kind": "gem", "heads": 2}`:                                                                "heads: only an eman",
-		`{"kind": "gem", "head_form": "projected"}`:                                                  "head_form: only an eman",
-		`{"kind": "gem", "query_radial": true}`:                                                      "query_radial: only an eman",
-		`{"kind": "spiral", "features": "get"}`:                                                      "features: ",
-		`{"kind": "spiral", "rings": 2}`:                                                             "rings: ",
-		`{"kind": "spiral", "max_order": 1}`:                                                         "max_order: ",
-		`{"kind": "spiral", "bias": "angular"}`:                                                      "bias: ",
-		`{"kind": "spiral", "nonlinearity": "poly"}`:                                                 "nonlinearity: ",
-		`{"kind": "spiral", "self_term": true}`:                                                      "self_term: ",
-		`{"kind": "spiral", "blocks": 7}`:                                                            "blocks: ",
-		`{"kind": "spiral", "spiral_length": 0}`:                                                     "spiral_length: ",
-		`{"kind": "spiral", "spiral_start": "up"}`:                                                   "spiral_start: ",
-		`{"features": "moments"}`:                                                                    "features: moments are of the samples",
-		`{"surface": {}}`:                                                                            "blocks: a network on a surface",
-		`{"surface": {}, "blocks": 0}`:                                                               "surface.points: 0 levels",
-		`{"preset": "surface", "blocks": 2}`:                                                         "blocks: a network on a surface",
-		`{"preset": "surface", "kind": "spiral"}`:                                                    "preset: a spiral network",
-		`{"kind": "spiral", "surface": {}}`:                                                          "surface: a spiral network",
-		`{"preset": "surface", "features": "xyz"}`:                                                   "features: a network on a surface does not take xyz",
-		`{"preset": "surface", "powers": [1]}`:                                                       "powers: only reltan",
-		`{"preset": "surface", "features": "moments_reltan", "powers": []}`:                          "powers: 0 of them",
-		`{"preset": "surface", "surface": null}`:                                                     "blocks: 0 is out of range",
-		`{"preset": "surface", "surface": []}`:                                                       "description: surface: it is not a JSON object",
-		`{"preset": "surface", "surface": {"depth": 1}}`:                                             `description: surface: unknown field "depth"`,
-		`{"preset": "surface", "surface": {"points": [8], "points": [9]}}`:                           `description: surface: "points" is there twice`,
-		`{"preset": "surface", "surface": {"points": null}}`:                                         "description: surface: points: a null",
-		`{"preset": "surface", "surface": {"points": "8"}}`:                                          "description: surface: points: a string",
-		`{"preset": "surface", "surface": {"points": [8, 8]}}`:                                       "surface.points: level 1 has 8, no fewer",
-		`{"preset": "surface", "surface": {"points": [8, 0]}}`:                                       "surface.points: 0 is out of range",
-		`{"preset": "surface", "surface": {"points": [8]}}`:                                          "surface.blocks: 3 numbers, not 1 for 1",
-		`{"preset": "surface", "surface": {"points": [9,8,7,6,5,4,3,2,1]}}`:                          "surface.points: 9 levels",
-		`{"preset": "surface", "surface": {"blocks": [1, 0, 1]}}`:                                    "surface.blocks: 0 is out of range",
-		`{"preset": "surface", "surface": {"neighbors": 0}}`:                                         "surface.neighbors: 0",
-		`{"preset": "surface", "surface": {"up_neighbors": -1}}`:                                     "surface.up_neighbors: -1",
-		`{"preset": "surface", "surface": {"lift_neighbors": 99999}}`:                                "surface.lift_neighbors: 99999",
-		`{"preset": "surface", "surface": {"scales": []}}`:                                           "surface.scales: 0 of them for the features moments",
-		`{"preset": "surface", "surface": {"scales": [0]}}`:                                          "surface.scales: 0 is out of range",
-		`{"preset": "surface", "features": "reltan", "surface": {"scales": [8]}}`:                    "surface.scales: 1 of them for the features reltan",
-		`{"preset": "surface", "width": 1024, "max_order": 4, "surface": {"blocks": [256,256,256]}}`: "levels.0.down.0.conv2.value: the network has more than",
-		`{"initialisation": "zero"}`:                                                                 "initialisation: ",
-		`{"width": 1024, "heads": 1024, "max_order": 0, "features": "xyz"}`:                          "heads: the network's matrices",
-		`{"classes": 16777216, "hidden": 65536}`:                                                     "dense2.weight: the network has more than",
-		`{"width": 1024, "max_order": 4, "band_limit": 0}`:                                           "blocks.0.conv2.value: the network has more than",
+		`{"samples": 0}`:                                                                                     "samples: ",
+		`{"hidden": 0}`:                                                                                      "hidden: ",
+		`{"dropout": 1}`:                                                                                     "dropout: ",
+		`{"labels": ["a"], "classes": 2}`:                                                                    "labels: 1 names for 2",
+		`{"kind": "gem", "heads": 2}`:                                                                        "heads: only an eman",
+		`{"kind": "gem", "head_form": "projected"}`:                                                          "head_form: only an eman",
+		`{"kind": "gem", "query_radial": true}`:                                                              "query_radial: only an eman",
+		`{"kind": "spiral", "features": "get"}`:                                                              "features: ",
+		`{"kind": "spiral", "rings": 2}`:                                                                     "rings: ",
+		`{"kind": "spiral", "max_order": 1}`:                                                                 "max_order: ",
+		`{"kind": "spiral", "bias": "angular"}`:                                                              "bias: ",
+		`{"kind": "spiral", "nonlinearity": "poly"}`:                                                         "nonlinearity: ",
+		`{"kind": "spiral", "self_term": true}`:                                                              "self_term: ",
+		`{"kind": "spiral", "blocks": 7}`:                                                                    "blocks: ",
+		`{"kind": "spiral", "spiral_length": 0}`:                                                             "spiral_length: ",
+		`{"kind": "spiral", "spiral_start": "up"}`:                                                           "spiral_start: ",
+		`{"features": "moments"}`:                                                                            "features: moments are of the samples",
+		`{"surface": {}}`:                                                                                    "blocks: a network on a surface",
+		`{"surface": {}, "blocks": 0}`:                                                                       "surface.points: 0 levels",
+		`{"preset": "surface", "blocks": 2}`:                                                                 "blocks: a network on a surface",
+		`{"preset": "surface", "kind": "spiral"}`:                                                            "preset: a spiral network",
+		`{"kind": "spiral", "surface": {}}`:                                                                  "surface: a spiral network",
+		`{"preset": "surface", "features": "xyz"}`:                                                           "features: a network on a surface does not take xyz",
+		`{"preset": "surface", "powers": [1]}`:                                                               "powers: only reltan",
+		`{"preset": "surface", "features": "moments_reltan", "powers": []}`:                                  "powers: 0 of them",
+		`{"preset": "surface", "surface": null}`:                                                             "blocks: 0 is out of range",
+		`{"preset": "surface", "surface": []}`:                                                               "description: surface: it is not a JSON object",
+		`{"preset": "surface", "surface": {"depth": 1}}`:                                                     `description: surface: unknown field "depth"`,
+		`{"preset": "surface", "surface": {"points": [8], "points": [9]}}`:                                   `description: surface: "points" is there twice`,
+		`{"preset": "surface", "surface": {"points": null}}`:                                                 "description: surface: points: a null",
+		`{"preset": "surface", "surface": {"points": "8"}}`:                                                  "description: surface: points: a string",
+		`{"preset": "surface", "surface": {"points": [8, 8], "blocks": [1, 1, 1]}}`:                          "surface.points: level 1 has 8, no fewer",
+		`{"preset": "surface", "surface": {"points": [8, 0], "blocks": [1, 1, 1]}}`:                          "surface.points: 0 is out of range",
+		`{"preset": "surface", "surface": {"points": [8]}}`:                                                  "surface.blocks: 5 numbers, not 1 for 1",
+		`{"preset": "surface", "surface": {"points": [9,8,7,6,5,4,3,2,1]}}`:                                  "surface.points: 9 levels",
+		`{"preset": "surface", "surface": {"blocks": [1, 1, 0, 1, 1]}}`:                                      "surface.blocks: 0 is out of range",
+		`{"preset": "surface", "surface": {"neighbors": 0}}`:                                                 "surface.neighbors: 0",
+		`{"preset": "surface", "surface": {"up_neighbors": -1}}`:                                             "surface.up_neighbors: -1",
+		`{"preset": "surface", "surface": {"lift_neighbors": 99999}}`:                                        "surface.lift_neighbors: 99999",
+		`{"preset": "surface", "surface": {"scales": []}}`:                                                   "surface.scales: 0 of them for the features moments",
+		`{"preset": "surface", "surface": {"scales": [0]}}`:                                                  "surface.scales: 0 is out of range",
+		`{"preset": "surface", "features": "reltan", "surface": {"scales": [8]}}`:                            "surface.scales: 1 of them for the features reltan",
+		`{"preset": "surface", "width": 1024, "max_order": 4, "surface": {"blocks": [256,256,256,256,256]}}`: "levels.0.down.0.conv2.value: the network has more than",
+		`{"initialisation": "zero"}`:                                                                         "initialisation: ",
+		`{"width": 1024, "heads": 1024, "max_order": 0, "features": "xyz"}`:                                  "heads: the network's matrices",
+		`{"classes": 16777216, "hidden": 65536}`:                                                             "dense2.weight: the network has more than",
+		`{"width": 1024, "max_order": 4, "band_limit": 0}`:                                                   "blocks.0.conv2.value: the network has more than",
 	} {
 		_, err := ParseSpec([]byte(text))
 		if !errors.Is(err, ErrInvalidModel) || !strings.HasPrefix(err.Error(), message) {
@@ -201,11 +202,23 @@ func TestFeaturesOfSurfaces(t *testing.T) {
 	for _, l := range s.layers() {
 		names = append(names, l.name)
 	}
-	want := "levels.0.down.0.conv1. levels.0.down.0.conv2. levels.0.down.1.conv1. levels.0.down.1.conv2. levels.1.pool. " +
-		"levels.1.down.0.conv1. levels.1.down.0.conv2. levels.1.down.1.conv1. levels.1.down.1.conv2. levels.1.down.2.conv1. levels.1.down.2.conv2. " +
-		"levels.0.unpool. levels.0.up.0.conv1. levels.0.up.0.conv2. levels.0.up.1.conv1. levels.0.up.1.conv2."
-	if got := strings.Join(names, " "); got != want {
-		t.Errorf("layers %s", got)
+	var want []string
+	block := func(level int, way string) {
+		for b := range 2 {
+			want = append(want, fmt.Sprintf("levels.%d.%s.%d.conv1.", level, way, b), fmt.Sprintf("levels.%d.%s.%d.conv2.", level, way, b))
+		}
+	}
+	block(0, "down")
+	for level := 1; level < 3; level++ {
+		want = append(want, fmt.Sprintf("levels.%d.pool.", level))
+		block(level, "down")
+	}
+	for level := 1; level >= 0; level-- {
+		want = append(want, fmt.Sprintf("levels.%d.unpool.", level))
+		block(level, "up")
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("layers %s", names)
 	}
 }
 
