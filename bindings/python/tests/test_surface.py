@@ -224,6 +224,21 @@ class TestClouds:
         again = pickle.loads(pickle.dumps(cloud))
         assert np.allclose(again.frames, cloud.frames, rtol=0, atol=1e-15)
 
+    def test_from_a_file(self, mesh: eman.Mesh, tmp_path: Path) -> None:
+        pytest.importorskip("meshio")
+        pytest.importorskip("trimesh")
+        names = ("x", "y", "z", "nx", "ny", "nz")
+        header = f"ply\nformat ascii 1.0\nelement vertex {mesh.vertex_count}\n"
+        header += "".join(f"property double {name}\n" for name in names) + "end_header\n"
+        rows = np.concatenate([mesh.vertices, mesh.vertex_normals], axis=1)
+        path = tmp_path / "cloud.ply"
+        path.write_text(header + "".join(" ".join(map(repr, row)) + "\n" for row in rows.tolist()))
+        cloud = eman.Mesh.from_file(path)
+        assert (cloud.vertex_count, cloud.face_count) == (800, 0)
+        assert np.array_equal(cloud.vertices, mesh.vertices)
+        assert np.allclose(cloud.vertex_normals, mesh.vertex_normals, rtol=0, atol=1e-12)
+        assert cloud.options["gauge"] == "custom"
+
     @pytest.mark.parametrize("length", [1e-300, 1e300])
     def test_normals_of_any_length(self, length: float) -> None:
         cloud = eman.Mesh([[0, 0, 0]], normals=[[0, length, length]])
