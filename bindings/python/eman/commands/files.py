@@ -45,7 +45,9 @@ def add_mesh(parser: argparse.ArgumentParser, *, many: bool = False) -> None:
 def add_weld(parser: argparse.ArgumentParser) -> None:
     """The option that merges vertices."""
     parser.add_argument(
-        "--weld", action="store_true", help="merge vertices that coincide, as along the seams of glTF files"
+        "--weld",
+        action="store_true",
+        help="merge vertices that coincide, as along the seams of glTF files; results are of the merged ones",
     )
 
 
