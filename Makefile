@@ -80,10 +80,15 @@ wheel: library $(VENV)/stamp ## A wheel with the library and the models, build/w
 	$(PY) -m pip wheel -q --disable-pip-version-check --no-deps -w $(BUILD)/wheel bindings/python
 	@PYTHON='$(PYTHON)' tests/scripts/try_wheel.sh $(BUILD)/wheel/*.whl
 
+.PHONY: addon
+addon: wheel ## The Blender add-on, build/addon: the extension (4.2 and later) and the legacy zip (3.4 to 4.1)
+	$(PY) bindings/blender/build.py --package bindings/python/eman --library $(LIBRARY) --wheel $(BUILD)/wheel/*.whl \
+	  --output $(BUILD)/addon
+
 # ------------------------------------------------------------------ tests
 
-.PHONY: test lint generated test-go test-processors test-interface test-python rendering tools
-test: lint generated test-go test-processors test-interface test-python ## Everything that CI runs
+.PHONY: test lint generated test-go test-processors test-interface test-python test-blender rendering tools
+test: lint generated test-go test-processors test-interface test-python test-blender ## Everything that CI runs
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
@@ -139,10 +144,14 @@ PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
 
 # SELECT names some of the tests, as pytest -k does.
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
-	$(PYTEST) tests $(if $(SELECT),-k '$(SELECT)')
+	$(PYTEST) tests --ignore=tests/blender $(if $(SELECT),-k '$(SELECT)')
 
 test-python: library $(VENV)/stamp rendering ## The Python package
 	$(PYTEST) bindings/python/tests $(if $(filter generic,$(ISA)),-m 'not long')
+
+test-blender: library $(VENV)/stamp rendering ## The add-on, in Blender itself
+	@tests/scripts/need.sh blender xvfb xauth libegl1 libgl1-mesa-dri
+	$(PYTEST) tests/blender
 
 # ------------------------------------------------------------------ benchmarks
 

@@ -21,7 +21,7 @@ func (r *Runner[T]) Estimate(m *Model[T], vertices, edges int64) int64 {
 	in := m.extent(vertices, edges)
 	blockEdges := in.graph(0, 0).blockEdges
 	if s := m.spec.Surface; s != nil {
-		blockEdges = int64(blockVertices * max(s.Neighbors, s.UpNeighbors))
+		blockEdges = s.blockEdges()
 	}
 	work := m.workspaceSizes(in.points, blockEdges, r.pool.Threads()).bytes(r.elementBytes())
 	making, kept := r.inputBytes(m, vertices, edges)

@@ -121,7 +121,7 @@ func testShapes(t *testing.T) []shape {
 		t.Logf("without bodies: %v", err)
 		return shapes
 	}
-	return append(shapes, human(t, 3), human(t, 88))
+	return append(shapes, human(t, 3))
 }
 
 // randomSurfaceModel is the preset with random parameters.
@@ -372,14 +372,15 @@ func peakOf(t *testing.T, budget *memory.Budget, run func() error) int64 {
 	return peak - before
 }
 
-// sizedShapes are bodies of 1.7k vertices to so many; hills where there is none.
+// sizedShapes are a body, also subdivided to so many vertices, and hills.
 func sizedShapes(t *testing.T, most int) (shapes []shape) {
-	s := testShapes(t)[0]
-	if all := testShapes(t); len(all) > 1 {
-		s = all[1]
-	}
+	all := testShapes(t)
+	s := all[len(all)-1]
 	for ; s.vertices() <= most; s = s.subdivided(2) {
 		shapes = append(shapes, s)
+		if testing.Short() {
+			break
+		}
 	}
 	return append(shapes, grid("hills", 45, hills))
 }

@@ -1,7 +1,9 @@
 package surface
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"libeman/geometry"
 	"libeman/geometry/internal/r3"
@@ -34,8 +36,10 @@ type farthest struct {
 	*boxes
 	distances []float64 // squared, from each candidate to the nearest chosen point
 	most      []float64 // of each node's; −1 in an empty one
-	tied      []int32
 	ties      ties
+	tied      []int32 // room for all
+	waiting   []int32 // of those that tied, in order, the ones that may follow
+	least     float64 // the squared distance of those that tied
 }
 
 // chooseFarthest chooses up to count of the candidates and returns their
@@ -71,7 +75,9 @@ func chooseFarthest(r geometry.Resources, arena *memory.Arena, c *candidates, co
 		}
 		chosen[i] = f.numbers[next]
 		place := r3.At(f.points, next)
-		f.ties.know(place)
+		if f.ties.know(place) {
+			f.waiting = nil
+		}
 		f.renew(1, place)
 		if f.most[1] <= coincident*coincident {
 			chosen = chosen[:i+1]
@@ -148,11 +154,26 @@ func (f *farthest) renew(node int, place r3.Vec) {
 	f.most[node] = most
 }
 
-// next is the candidate farthest from the chosen ones.
+// next is the candidate farthest from the chosen ones. Those that tie follow one
+// another, as far as those before leave them where they are: a regular mesh has
+// thousands.
 func (f *farthest) next() int {
-	least := max(math.Sqrt(f.most[1])-stored*math.Sqrt(f.ties.size2), 0)
-	tied := f.collect(1, least*least, f.tied[:0])
-	return f.ties.settle(f.points, tied)
+	for len(f.waiting) > 0 {
+		first := int(f.waiting[0])
+		f.waiting = f.waiting[1:]
+		if f.distances[first] >= f.least {
+			return first
+		}
+	}
+	f.least = max(math.Sqrt(f.most[1])-stored*math.Sqrt(f.ties.size2), 0)
+	f.least *= f.least
+	tied := f.collect(1, f.least, f.tied[:0])
+	if f.ties.known < 2 {
+		return f.ties.settle(f.points, tied)
+	}
+	f.ties.order(f.points, tied, 0)
+	f.waiting = tied[1:]
+	return int(tied[0])
 }
 
 // collect appends the candidates below a node that are at least so far.
@@ -198,10 +219,11 @@ func newTies(c *candidates, size2 float64) ties {
 	return t
 }
 
-// know adds the directions that a chosen point defines.
-func (t *ties) know(place r3.Vec) {
+// know adds the directions that a chosen point defines, and says whether there
+// are any.
+func (t *ties) know(place r3.Vec) bool {
 	if t.known == 2 || t.size2 == 0 {
-		return
+		return false
 	}
 	size := math.Sqrt(t.size2)
 	u := place.Times(1 / size)
@@ -213,29 +235,61 @@ func (t *ties) know(place r3.Vec) {
 	case t.known == 1 && u.Cross(t.first).Squared() > independent:
 		t.directions = append(t.directions, u.Times(1/size), t.first.Cross(u).Times(1/size))
 		t.known = 2
+	default:
+		return false
 	}
+	return true
 }
 
 // independent is the least square of a sine, or of a length, that makes a
 // direction.
 const independent = 1e-3
 
-// settle returns the first of the tied candidates: by what storage leaves of
-// their differences, or else by all of it. It writes over the list.
+// criteria are how many values decide: each first by what storage leaves of the
+// differences, and where that settles nothing by all of them.
+func (t *ties) criteria() int { return 2 * (1 + len(t.directions)) }
+
+// criterion is a value of which the largest comes first, and the margin within
+// which it does not decide.
+func (t *ties) criterion(points []float64, number int) (value func(i int32) float64, margin float64) {
+	if number < t.criteria()/2 {
+		margin = stored
+	}
+	which := number % (t.criteria() / 2)
+	if which == 0 {
+		scale := 0.0
+		if t.size2 > 0 {
+			scale = 1 / t.size2
+		}
+		return func(i int32) float64 { return r3.At(points, int(i)).Squared() * scale }, 2*margin + tie
+	}
+	direction := t.directions[which-1]
+	return func(i int32) float64 { return r3.At(points, int(i)).Dot(direction) }, margin*direction.Length()*math.Sqrt(t.size2) + tie
+}
+
+// settle returns the first of the tied candidates. It writes over the list.
 func (t *ties) settle(points []float64, tied []int32) int {
-	size := math.Sqrt(t.size2)
-	for _, margin := range [...]float64{stored, 0} {
-		if len(tied) > 1 && size > 0 {
-			tied = keepLargest(tied, 2*margin+tie, func(i int32) float64 { return r3.At(points, int(i)).Squared() / t.size2 })
-		}
-		for _, direction := range t.directions {
-			if len(tied) == 1 {
-				break
-			}
-			tied = keepLargest(tied, margin*direction.Length()*size+tie, func(i int32) float64 { return r3.At(points, int(i)).Dot(direction) })
-		}
+	for number := 0; number < t.criteria() && len(tied) > 1; number++ {
+		value, margin := t.criterion(points, number)
+		tied = keepLargest(tied, margin, value)
 	}
 	return int(tied[0])
+}
+
+// order sorts the tied candidates, by the criteria from one on.
+func (t *ties) order(points []float64, tied []int32, number int) {
+	if len(tied) < 2 || number == t.criteria() {
+		return
+	}
+	value, margin := t.criterion(points, number)
+	slices.SortFunc(tied, func(i, j int32) int { return cmp.Compare(value(j), value(i)) })
+	begin := 0
+	for end := 1; end <= len(tied); end++ {
+		if end == len(tied) || value(tied[end-1])-value(tied[end]) > margin {
+			t.order(points, tied[begin:end], number+1)
+			begin = end
+		}
+	}
 }
 
 // keepLargest keeps, at the front of the list, what is within a margin of its

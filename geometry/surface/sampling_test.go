@@ -287,6 +287,37 @@ func TestFarthestIsGreedy(t *testing.T) {
 	}
 }
 
+// Thousands of ties are put in the order in which they would be settled one after
+// another.
+func TestTiesInOrder(t *testing.T) {
+	var points []float64
+	var tied []int32
+	random := rand.New(rand.NewPCG(8, 9))
+	for i := range 600 {
+		x := r3.Vec{X: float64(i % 10), Y: float64(i / 10 % 10), Z: float64(i / 100)} // a lattice
+		if random.IntN(3) == 0 {
+			x = x.Times(1 + 1e-14*random.Float64())
+		}
+		points = append(points, x.X, x.Y, x.Z)
+		tied = append(tied, int32(i))
+	}
+	l := ties{size2: 400}
+	l.know(r3.Vec{X: 9, Y: 2, Z: 1})
+	l.know(r3.Vec{X: -3, Y: 8, Z: 2})
+	if l.known != 2 {
+		t.Fatal("the directions are not known")
+	}
+	ordered := slices.Clone(tied)
+	random.Shuffle(len(ordered), func(i, j int) { ordered[i], ordered[j] = ordered[j], ordered[i] })
+	l.order(points, ordered, 0)
+	for i, number := range ordered {
+		if first := l.settle(points, slices.Clone(tied)); first != int(number) {
+			t.Fatalf("candidate %d comes at %d, not %d", number, i, first)
+		}
+		tied = slices.DeleteFunc(tied, func(j int32) bool { return j == number })
+	}
+}
+
 // nearestByBruteForce lists the points of the first count that agree with a
 // normal, by distance.
 func nearestByBruteForce(s *Sampling, count int, place, normal r3.Vec, agreement float64, except int) (found []hit) {

@@ -50,6 +50,12 @@ def stages(vertices: int, preset: str, classes: int, training: bool) -> dict[str
     measure("edge angles", lambda: fastest(lambda: (mesh.edge_angles, mesh.transport_angles), 0.2))
     measure("RelTan", lambda: fastest(lambda: mesh.reltan(POWERS), 0.2))
     model = eman.Model(preset, classes=classes, context=context)
+
+    def predict_anew() -> None:
+        mesh.update(positions)
+        model.predict(mesh)
+
+    measure("update and forward", lambda: fastest(predict_anew, 0.2))
     measure("forward", lambda: fastest(lambda: model.predict(mesh), 0.2))
     if training:
         trainer = eman.Trainer(model)

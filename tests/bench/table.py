@@ -92,6 +92,8 @@ GO_ROWS = (
 )
 GEOMETRY_TARGET = Target(at_most=(6, 6))
 UPDATE_TARGET = Target(at_most=(40, 22))
+SURFACE_TARGETS = {7_000: 60, 1_000_000: 2000}  # milliseconds of one thread, by vertices
+PRESETS = ("default", "surface")  # whose growth is shown
 
 
 class Table(NamedTuple):
@@ -149,6 +151,31 @@ class UpdatedRelTan:
             _capi.check(reltan(handle, powers.ctypes.data, len(powers), None, None, ctypes.byref(target)))
 
 
+class SurfaceLabels:
+    """Labels of the preset surface in C, of a mesh that has moved, and the parts of that."""
+
+    PARTS = ("update", "samples, graphs, moments, lift", "layers and head")
+
+    def __init__(self, vertices: int, threads: int) -> None:
+        context = eman.Context(threads=threads)
+        self.vertices, self.threads = vertices, threads
+        self._positions, faces = sphere(vertices)
+        mesh = eman.Mesh(self._positions, faces, context=context)
+        model = eman.Model("surface", classes=16, context=context)
+        self._calls = (
+            lambda: mesh.update(self._positions),
+            lambda: model.layer_size(mesh, 0),
+            lambda: model.predict(mesh),
+        )
+        self.seconds = [math.inf] * len(self._calls)
+
+    def measure(self) -> None:
+        for i, call in enumerate(self._calls):
+            start = time.perf_counter()
+            call()
+            self.seconds[i] = min(self.seconds[i], time.perf_counter() - start)
+
+
 class Run:
     """All measurements of one run."""
 
@@ -160,7 +187,9 @@ class Run:
         self.torch: dict[int, dict] = {}
         self.numpy: dict[str, float] = {}
         self.updates = {t: UpdatedRelTan(32_000 if quick else 1_000_000, t) for t in THREADS}
-        self.growth: list[dict] = []
+        sizes = list(SURFACE_TARGETS)[: 1 if quick else None]
+        self.surfaces = [SurfaceLabels(size, t) for size in sizes for t in THREADS]
+        self.growth: dict[str, list[dict]] = {preset: [] for preset in PRESETS}
         self.memory: dict = {}
         self.errors: dict[str, float] = {}
 
@@ -186,6 +215,9 @@ class Run:
         self.go.run("geometry", f"^Benchmark(UpdateAndEdges|RelTan)$/{one}/V=7058", 5)
         for update in self.updates.values():
             update.measure()
+        for surface in self.surfaces:
+            for _ in range(5):
+                surface.measure()
         self.go.run("core", f"^BenchmarkProduct$/./{one}", 2)
         self._openblas()
         if r == 0:
@@ -211,12 +243,13 @@ class Run:
         self.memory = self._subprocess(6890, "authors", 6890, True)
 
     def _growth(self) -> None:
-        a_vertex = 0.0  # bytes of a training step
-        for size in SIZES[:3] if self.quick else SIZES:
-            found = self._subprocess(size, "default", 16, a_vertex * size < TRAINING_MEMORY)
-            self.growth.append(found)
-            if "step" in found:
-                a_vertex = found["step"][1] / found["vertices"][0]
+        for preset, growth in self.growth.items():
+            a_vertex = 0.0  # bytes of a training step
+            for size in SIZES[:3] if self.quick else SIZES:
+                found = self._subprocess(size, preset, 16, a_vertex * size < TRAINING_MEMORY)
+                growth.append(found)
+                if "step" in found:
+                    a_vertex = found["step"][1] / found["vertices"][0]
 
     def _peers(self) -> None:
         positions, faces = sphere(7_000)
@@ -257,7 +290,8 @@ class Run:
     # -------------------------------------------------------------- tables
 
     def tables(self) -> list[Table]:
-        return [self._machine(), self._targets(), self._products(), self._single_figures(), *self._growths()]
+        tables = [self._machine(), self._targets(), self._surfaces(), self._products(), self._single_figures()]
+        return tables + [table for preset in PRESETS for table in self._growths(preset)]
 
     def _machine(self) -> Table:
         levels = ("L1", "L2", "L3", "DRAM")
@@ -305,6 +339,18 @@ class Run:
                 f"\nbusy: two threads had {share:.1f} times the peak of one, so that their targets cannot be judged."
             )
         return Table("Against the limit", header, rows, notes)
+
+    def _surfaces(self) -> Table:
+        rows = []
+        for s in self.surfaces:
+            target = SURFACE_TARGETS[s.vertices] if s.threads == 1 else None
+            whole = 1e3 * sum(s.seconds)
+            verdict = "" if target is None else "met" if whole <= target else "missed"
+            figures = [rounded(whole), *(rounded(1e3 * seconds) for seconds in s.seconds)]
+            rows.append([str(s.vertices), str(s.threads), *figures, f"{target or ''}", verdict])
+        header = ["vertices", "threads", "labels", *SurfaceLabels.PARTS, "target", "verdict"]
+        notes = "Labels are the sum of the parts' smallest times. Of a mesh that has not moved only the last is needed."
+        return Table("Labels of the preset surface in C, milliseconds", header, rows, notes)
 
     def _geometry(self, threads: int) -> list[str]:
         names = (f"{name}/{self.isa}/V=7058/threads={threads}" for name in ("UpdateAndEdges", "RelTan"))
@@ -366,21 +412,21 @@ class Run:
         ]
         return Table("Memory above the loaded library, and error", ["what", "ours", "target", "verdict"], rows)
 
-    def _growths(self) -> list[Table]:
-        stages = [stage for stage in self.growth[0] if stage != "vertices"]
+    def _growths(self, preset: str) -> list[Table]:
         return [
-            self._growth_table(f"Growth, {what} a vertex, two threads, 16 classes", stages, part, scale)
+            self._growth_table(f"Growth of {preset}, {what} a vertex, two threads, 16 classes", preset, part, scale)
             for what, part, scale in (("nanoseconds", 0, 1e9), ("peak bytes", 1, 1))
         ]
 
-    def _growth_table(self, title: str, stages: list[str], part: int, scale: float) -> Table:
-        rows = []
-        for found in self.growth:
+    def _growth_table(self, title: str, preset: str, part: int, scale: float) -> Table:
+        growth, rows = self.growth[preset], []
+        stages = [stage for stage in growth[0] if stage != "vertices"]
+        for found in growth:
             each = scale / found["vertices"][0]
             rows.append(
                 [str(found["vertices"][0]), *(f"{found[s][part] * each:.0f}" if s in found else "" for s in stages)]
             )
-        rows.append(["slope", *(self._slope(stage, part) for stage in stages)])
+        rows.append(["slope", *(self._slope(growth, stage, part) for stage in stages)])
         return Table(
             title,
             ["vertices", *stages],
@@ -388,8 +434,8 @@ class Run:
             "The slope is the power of the number of vertices by which the whole grows, over the last four sizes.",
         )
 
-    def _slope(self, stage: str, part: int) -> str:
-        points = [(f["vertices"][0], f[stage][part]) for f in self.growth[-4:] if stage in f]
+    def _slope(self, growth: list[dict], stage: str, part: int) -> str:
+        points = [(f["vertices"][0], f[stage][part]) for f in growth[-4:] if stage in f]
         return f"{np.polyfit(*np.log(points).T, 1)[0]:.2f}" if len(points) > 1 else ""
 
 
