@@ -6,7 +6,6 @@ import functools
 import importlib.util
 import os
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -19,6 +18,7 @@ Array = _arrays.Array
 
 # Formats whose vertices are written once per face and have no identity of their own.
 SOUPS = {".stl"}
+_NORMALS = ("nx", "ny", "nz")  # PLY's names of their coordinates
 
 
 def read_mesh(path: Any, weld: Optional[bool]) -> tuple[Array, Array]:
@@ -103,8 +103,8 @@ def weld_vertices(vertices: Array, faces: Array) -> tuple[Array, Array]:
     return first[order], rank[inverse.reshape(-1)][faces]
 
 
-def read_vertex_property(path: Path, names: Sequence[str]) -> Optional[Array]:
-    """(V,) numbers: the first of these vertex properties that a PLY file has, or None.
+def vertex_properties(path: Any) -> dict[str, Array]:
+    """(V,) numbers by name: the vertex properties of a PLY file, coordinates included.
 
     Raises
     ------
@@ -120,8 +120,13 @@ def read_vertex_property(path: Path, names: Sequence[str]) -> Optional[Array]:
         elements = mesh.metadata["_ply_raw"]["vertex"]["data"]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise FileError(f"{path} cannot be read as PLY: {_first_line(error)}") from error
-    keys = elements.keys() if isinstance(elements, dict) else elements.dtype.names or ()
-    for name in names:
-        if name in keys:
-            return np.ravel(np.asarray(elements[name]))
-    return None
+    names = list(elements) if isinstance(elements, dict) else elements.dtype.names or ()
+    return {name: np.ravel(np.asarray(elements[name])) for name in names}
+
+
+def read_normals(path: Any) -> Optional[Array]:
+    """(V, 3) normals of a PLY file, or None; errors as `vertex_properties`."""
+    if Path(os.fsdecode(path)).suffix.lower() != ".ply":
+        return None
+    found = vertex_properties(path)
+    return np.stack([found[name] for name in _NORMALS], axis=1) if found.keys() >= set(_NORMALS) else None

@@ -180,7 +180,8 @@ class Mesh:
         ----------
         path : path
             OBJ, PLY, OFF, STL, glTF and whatever else trimesh or meshio read.  Several objects in a file become one
-            mesh; quads and polygons are cut into triangles.
+            mesh; quads and polygons are cut into triangles.  A PLY file without faces that has normals (nx, ny, nz)
+            is a cloud of points.
         weld : bool, optional
             Merge vertices with equal coordinates, keeping the order of first appearance.  By default only for STL,
             which has no vertices of its own.  glTF files repeat vertices along texture seams.
@@ -204,6 +205,10 @@ class Mesh:
         >>> mesh = eman.Mesh.from_file("fox.glb", weld=True)  # doctest: +SKIP
         """
         vertices, faces = _files.read_mesh(path, weld)
+        if len(faces) == 0 and not {"gauge", "frames", "normals"} & options.keys():
+            normals = _files.read_normals(path)
+            if normals is not None:
+                return cls(vertices, None, normals=normals, **options)
         return cls(vertices, faces, **options)
 
     # ---------------------------------------------------------------- sizes

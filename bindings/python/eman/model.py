@@ -16,7 +16,7 @@ from eman import _arrays, _capi
 from eman._calls import interruptible
 from eman._handle import Handle
 from eman.context import Context, default_context
-from eman.errors import InvalidArgumentError, UnsupportedError
+from eman.errors import InvalidArgumentError
 from eman.mesh import Mesh, _seed
 
 if TYPE_CHECKING:
@@ -549,18 +549,15 @@ class Model:
         Returns
         -------
         (E, heads) float32
-            In the order of ``mesh.neighbors``; on samples of a surface, of the layer's own edges (`layer_size`).
+            In the order of ``mesh.neighbors``; on samples of a surface, of the layer's own edges: `layer_neighbors`.
 
         Raises
         ------
         InvalidArgumentError
             For an unknown layer or one without attention.
-        UnsupportedError
-            For a network on samples of a surface: its edges are not those of the mesh.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
         """
-        self._check_rows("attention", "edges")
         number = self._layer(layer)
         if self._layers[number].heads == 0:
             raise InvalidArgumentError(f"layer {number}, {self._layers[number].name}, has no attention")
@@ -596,12 +593,9 @@ class Model:
         ------
         InvalidArgumentError
             For an unknown layer.
-        UnsupportedError
-            For a network on samples of a surface: its features are not those of vertices.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
         """
-        self._check_rows("features", "vertices")
         number = self._layer(layer)
         _check_mesh(mesh)
         channels, components = self._layers[number].channels, 2 * self._layers[number].order + 1
@@ -651,6 +645,79 @@ class Model:
         self._run(mesh, None, lambda model, on, control: size(model, on, number, control, *found))
         return rows.value, edges.value
 
+    def layer_neighbors(self, mesh: Mesh, layer: Union[int, str]) -> tuple[npt.NDArray[np.int64], Int32Array]:
+        """The edges that a layer runs on, in the order of its attention.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            The mesh.
+        layer : int or str
+            Number (negative ones count from the end) or name among `layers`.
+
+        Returns
+        -------
+        offsets : (rows + 1,) int64
+            Row p hears ``indices[offsets[p]:offsets[p + 1]]``.
+        indices : (edges,) int32
+            As ``mesh.neighbors``; on samples of a surface the numbers of points of the layer's level or, for a layer
+            between two levels, of the other one.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an unknown layer.
+        InvalidMeshError, OutOfMemoryError
+            As `logits`.
+        """
+        number = self._layer(layer)
+        _check_mesh(mesh)
+        neighbors = _capi.library().eman_model_layer_neighbors
+        with mesh._handle.exclusive():  # an update, which may change the sizes, has to wait
+            rows, edges = self.layer_size(mesh, number)
+            offsets, indices = np.empty(rows + 1, np.int64), np.empty(edges, np.int32)
+            targets = [ctypes.byref(_arrays.mutable_view(values)) for values in (offsets, indices)]
+            self._run(mesh, None, lambda model, on, control: neighbors(model, on, number, control, *targets))
+        return offsets, indices
+
+    def samples(self, mesh: Mesh) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The points of a mesh's surface that a network of the preset "surface" runs on.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            The mesh.
+
+        Returns
+        -------
+        positions : (K, 3) float64
+            In the coordinates of the mesh.  Those of a coarser level are the first of them (`layer_size`).
+        normals : (K, 3) float64
+            Unit vectors.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a network on vertices.
+        InvalidMeshError, OutOfMemoryError
+            As `logits`.
+
+        Examples
+        --------
+        >>> import eman
+        >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+        >>> eman.Model("surface", classes=4).samples(mesh)[1][0]
+        array([0., 0., 1.])
+        """
+        _check_mesh(mesh)
+        samples = _capi.library().eman_model_samples
+        with mesh._handle.exclusive():  # an update, which may change their number, has to wait
+            count = self.layer_size(mesh, 0)[0]
+            positions, normals = np.empty((count, 3)), np.empty((count, 3))
+            targets = [ctypes.byref(_arrays.mutable_view(values)) for values in (positions, normals)]
+            self._run(mesh, None, lambda model, on, control: samples(model, on, control, *targets))
+        return positions, normals
+
     def estimate(self, vertices: int, edges: Optional[int] = None) -> int:
         """About how many bytes of large arrays `predict` takes beside the mesh; `logits` takes its output as well.
 
@@ -679,13 +746,6 @@ class Model:
     def _rows(self, mesh: Mesh) -> int:
         _check_mesh(mesh)
         return mesh.vertex_count if self._task == "segmentation" else 1
-
-    def _check_rows(self, what: str, of: str) -> None:
-        """Refuse to read out what has no row for each vertex or edge of the mesh."""
-        if "surface" in self.spec:
-            raise UnsupportedError(
-                f"{what} of a network on samples of a surface belong to the samples, not to the {of} of the mesh"
-            )
 
     def _layer(self, layer: Union[int, str]) -> int:
         names = [found.name for found in self._layers]

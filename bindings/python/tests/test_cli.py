@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import json
 import os
 import subprocess
@@ -16,6 +18,7 @@ pytest.importorskip("trimesh", reason="trimesh is not installed")
 
 import eman
 from eman import cli, plot, shipped
+from eman.commands import files
 from eman.creatures import PART_NAMES, Creature, creature
 
 from .conftest import TETRAHEDRON, write_obj
@@ -95,6 +98,37 @@ class TestProgram:
 
         monkeypatch.setattr(os, "scandir", refuse)
         assert "Permission denied" in refused(capsys, "check", tmp_path)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class TestBars:
+    def test_on_terminals_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("tqdm")
+        with files.bar("meshes", 3) as move:
+            assert move.progress is None
+            move()
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        with files.bar("meshes", 3) as move:
+            move()
+            move()
+            assert (move.progress.n, move.progress.total) == (2, 3)
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+        with files.bar("meshes", 3) as move:
+            assert move.progress is None
+
+    def test_instead_of_lines(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    ) -> None:
+        pytest.importorskip("tqdm")
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        assert cli.main(["train", str(folder), str(tmp_path / "m.safetensors"), "--epochs", "1"]) == 0
+        assert "epoch 1: " not in capsys.readouterr().out
+        assert "epoch 1, loss " in sys.stderr.getvalue()
 
 
 class TestInfo:
@@ -332,8 +366,6 @@ class TestTrain:
         assert (facts["classes"], facts["labels"]) == (16, [])
 
     def test_welding_keeps_labels_where_they_were(self, tmp_path: Path) -> None:
-        from eman.commands import files
-
         vertices, faces = TETRAHEDRON
         write_obj(tmp_path / "soup.obj", vertices[faces].reshape(-1, 3), np.arange(12).reshape(4, 3))
         np.save(tmp_path / "soup.npy", faces.ravel())

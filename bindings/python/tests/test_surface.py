@@ -12,7 +12,7 @@ import pytest
 
 import eman
 from eman.evaluation import TRANSFORMS, equivariance_gaps
-from eman.variations import labelled, subdivided
+from eman.variations import labelled, nearest, subdivided
 
 #: A network small enough to train within seconds.
 SMALL = {"surface": {"points": [256, 64], "blocks": [1, 1, 1]}}
@@ -109,12 +109,56 @@ class TestLife:
         with pytest.raises(eman.InvalidModelError, match="pionts"):
             eman.Model("surface", classes=2, surface={"pionts": [3]})
 
-    def test_layers_cannot_be_read_out_by_vertices(self, model: eman.Model, mesh: eman.Mesh) -> None:
-        assert len(model.layers) == 8
-        with pytest.raises(eman.UnsupportedError, match="not to the vertices"):
-            model.features(mesh, 0)
-        with pytest.raises(eman.UnsupportedError, match="not to the edges"):
-            model.attention(mesh, 0)
+
+class TestInside:
+    """What a network computes can be read out by samples and by their edges."""
+
+    def test_samples_are_spread_over_the_surface(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        positions, normals = model.samples(mesh)
+        assert positions.shape == normals.shape == (256, 3)
+        assert np.allclose(np.linalg.norm(normals, axis=1), 1)
+        near = nearest(positions, mesh.vertices)
+        edge = mesh.report().mean_length
+        assert np.linalg.norm(positions - mesh.vertices[near], axis=1).max() < 2 * edge
+        assert np.einsum("ij,ij->i", normals, mesh.vertex_normals[near]).min() > 0
+        apart = np.linalg.norm(positions[:, None] - positions[None], axis=2) + 1e9 * np.eye(256)
+        assert apart.min() > 0.3 * np.median(apart.min(axis=1))
+
+    def test_features_of_a_level(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        for name, rows in (("levels.0.down.0.conv1", 256), ("levels.1.pool", 64), ("levels.0.unpool", 256)):
+            assert model.layer_size(mesh, name)[0] == rows
+            layer = next(layer for layer in model.layers if layer.name == name)
+            found = model.features(mesh, name)
+            assert found.shape == (rows, layer.channels, 2 * layer.order + 1)
+            assert np.ptp(found) > 0
+
+    def test_attention_and_its_edges(self, mesh: eman.Mesh) -> None:
+        network = eman.Model("surface", classes=CLASSES, kind="eman", self_term=False, **SMALL)
+        positions, _ = network.samples(mesh)
+        for name, sources in (("levels.0.down.0.conv1", 256), ("levels.1.pool", 256), ("levels.0.unpool", 64)):
+            offsets, indices = network.layer_neighbors(mesh, name)
+            assert (len(offsets) - 1, len(indices)) == network.layer_size(mesh, name)
+            assert indices.min() >= 0
+            assert indices.max() < sources
+            assert (np.diff(offsets) > 0).all()
+            alpha = network.attention(mesh, name)
+            assert np.allclose(np.add.reduceat(alpha[:, 0], offsets[:-1]), np.diff(offsets), rtol=1e-5)
+            far = np.linalg.norm(
+                positions[indices] - np.repeat(positions[: len(offsets) - 1], np.diff(offsets), 0), axis=1
+            )
+            assert far.mean() < 0.3 * np.ptp(positions, axis=0).max(), "neighbours are near"
+
+    def test_on_vertices_the_edges_are_those_of_the_mesh(self, mesh: eman.Mesh) -> None:
+        network = eman.Model("default", classes=2, blocks=1)
+        for ours, theirs in zip(network.layer_neighbors(mesh, 0), mesh.neighbors):
+            assert np.array_equal(ours, theirs)
+        assert network.layer_size(mesh, -1) == (mesh.vertex_count, mesh.edge_count)
+        with pytest.raises(eman.InvalidArgumentError, match="vertices"):
+            network.samples(mesh)
+
+    def test_unknown_layer(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        with pytest.raises(eman.InvalidArgumentError, match="layer must be"):
+            model.layer_neighbors(mesh, "levels.9")
 
 
 TRAINING: dict[str, Any] = {
@@ -179,6 +223,21 @@ class TestClouds:
         cloud = eman.Mesh(mesh.vertices, normals=mesh.vertex_normals)
         again = pickle.loads(pickle.dumps(cloud))
         assert np.allclose(again.frames, cloud.frames, rtol=0, atol=1e-15)
+
+    def test_from_a_file(self, mesh: eman.Mesh, tmp_path: Path) -> None:
+        pytest.importorskip("meshio")
+        pytest.importorskip("trimesh")
+        names = ("x", "y", "z", "nx", "ny", "nz")
+        header = f"ply\nformat ascii 1.0\nelement vertex {mesh.vertex_count}\n"
+        header += "".join(f"property double {name}\n" for name in names) + "end_header\n"
+        rows = np.concatenate([mesh.vertices, mesh.vertex_normals], axis=1)
+        path = tmp_path / "cloud.ply"
+        path.write_text(header + "".join(" ".join(map(repr, row)) + "\n" for row in rows.tolist()))
+        cloud = eman.Mesh.from_file(path)
+        assert (cloud.vertex_count, cloud.face_count) == (800, 0)
+        assert np.array_equal(cloud.vertices, mesh.vertices)
+        assert np.allclose(cloud.vertex_normals, mesh.vertex_normals, rtol=0, atol=1e-12)
+        assert cloud.options["gauge"] == "custom"
 
     @pytest.mark.parametrize("length", [1e-300, 1e300])
     def test_normals_of_any_length(self, length: float) -> None:

@@ -45,7 +45,9 @@ def add_mesh(parser: argparse.ArgumentParser, *, many: bool = False) -> None:
 def add_weld(parser: argparse.ArgumentParser) -> None:
     """The option that merges vertices."""
     parser.add_argument(
-        "--weld", action="store_true", help="merge vertices that coincide, as along the seams of glTF files"
+        "--weld",
+        action="store_true",
+        help="merge vertices that coincide, as along the seams of glTF files; results are of the merged ones",
     )
 
 
@@ -56,13 +58,13 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def read_mesh(path: Path, weld: bool, **options: Any) -> Mesh:
     """A mesh; faces that name a vertex twice are dropped."""
-    return Mesh(*_read(path, weld or None), degenerate="drop", **options)
+    with _quiet():
+        return Mesh.from_file(path, weld=weld or None, degenerate="drop", **options)
 
 
-def _read(path: Path, weld: Optional[bool]) -> tuple[Array, Array]:
-    """Vertices and faces of a file; what readers print about files that are none of theirs is not shown."""
-    with redirect_stdout(io.StringIO()):
-        return _files.read_mesh(path, weld)
+def _quiet() -> redirect_stdout[io.StringIO]:
+    """Keeps from the output what readers print about files that are none of theirs."""
+    return redirect_stdout(io.StringIO())
 
 
 def meshes_in(paths: Sequence[Path]) -> list[Path]:
@@ -137,14 +139,17 @@ def labels_of(path: Path, name: Optional[str] = None) -> Optional[Array]:
         if beside.exists():
             return read_labels(beside)
     if path.suffix.lower() == ".ply":
-        values = _files.read_vertex_property(path, [name] if name else PROPERTIES)
-        return None if values is None else _whole(values, path)
+        found = _files.vertex_properties(path)
+        for wanted in [name] if name else PROPERTIES:
+            if wanted in found:
+                return _whole(found[wanted], path)
     return None
 
 
 def _fitting(path: Path, labels: Array, weld: bool) -> tuple[Mesh, Array]:
     """A mesh and its labels, those of the vertices that welding keeps."""
-    vertices, faces = _read(path, weld=False)
+    with _quiet():
+        vertices, faces = _files.read_mesh(path, weld=False)
     if len(labels) != len(vertices):
         faces_too = ": those of faces must be carried to the vertices first" if len(labels) == len(faces) else ""
         raise FileError(f"{path} has {len(vertices)} vertices and {len(labels)} labels{faces_too}")

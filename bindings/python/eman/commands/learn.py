@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 import numpy as np
 
@@ -70,21 +72,22 @@ def _train(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
     vertices = sum(each.mesh.vertex_count for each in found)
     say(f"{len(found)} meshes, {vertices:,} vertices, {model.classes} classes; {model}")
     begun = time.perf_counter()
-    history = fit(
-        model,
-        [each.mesh for each in found],
-        [each.labels for each in found],
-        epochs=chosen.epochs,
-        lr=chosen.lr,
-        seed=chosen.seed,
-        validation=([each.mesh for each in tests], [each.labels for each in tests]) if tests else None,
-        progress=_reporter(say),
-        checkpoint=chosen.checkpoint,
-        **_options(model, not chosen.no_augment),
-    )
+    with _reporting(say) as report:
+        history = fit(
+            model,
+            [each.mesh for each in found],
+            [each.labels for each in found],
+            epochs=chosen.epochs,
+            lr=chosen.lr,
+            seed=chosen.seed,
+            validation=([each.mesh for each in tests], [each.labels for each in tests]) if tests else None,
+            progress=report,
+            checkpoint=chosen.checkpoint,
+            **_options(model, not chosen.no_augment),
+        )
     seconds = time.perf_counter() - begun
     model.save(output)
-    say(f"{output}: trained in {seconds:.1f} s")
+    say(f"{output}: trained in {seconds:.1f} s, {100 * history[-1]['accuracy']:.1f} % of the labels in the last epoch")
     return {
         "output": str(output),
         "meshes": len(found),
@@ -134,24 +137,26 @@ def _options(model: Model, augment: bool) -> dict[str, Any]:
     return options
 
 
-def _reporter(say: Say) -> Callable[[Step], None]:
-    """A bar on terminals where tqdm is installed, and otherwise a line for each epoch."""
-    bar: Optional[Any] = None
-    if sys.stderr.isatty():
-        try:
-            bar = progress_bar(leave=False)
-        except ImportError:
-            pass
+@contextmanager
+def _reporting(say: Say) -> Iterator[Callable[[Step], None]]:
+    """What reports steps: a bar on terminals where tqdm is installed, and otherwise a line for each epoch."""
 
-    def report(step: Step) -> None:
-        if bar is not None:
-            bar.total = step.steps
-            bar.update(step.step - bar.n)
+    def line(step: Step) -> None:
         if step.ended is not None:
             figures = (f"{name.replace('_', ' ')} {x:.4f}" for name, x in step.ended.items() if name != "epoch")
             say(f"epoch {step.epoch}: {', '.join(figures)}")
 
-    return report
+    if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
+        yield line
+        return
+    with progress_bar(leave=False) as bar:
+
+        def move(step: Step) -> None:
+            bar.total = step.steps
+            bar.set_postfix_str(f"epoch {step.epoch}, loss {step.loss:.4f}", refresh=False)
+            bar.update(step.step - bar.n)
+
+        yield move
 
 
 TRAIN = Command("train", "Train a model on a folder of meshes with labels.", _configure, _train)
