@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
+import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -119,7 +120,16 @@ class Recipe:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def make(name: str, data: Optional[Path], output: Path, *, progress: Any = True, seed: int = 0) -> dict[str, Any]:
+def make(
+    name: str,
+    data: Optional[Path],
+    output: Path,
+    *,
+    progress: Any = True,
+    seed: int = 0,
+    network: Optional[dict[str, Any]] = None,
+    epochs: Optional[int] = None,
+) -> dict[str, Any]:
     """Train a model, measure it, and write its weights, its card and the checksums of the folder.
 
     Parameters
@@ -134,6 +144,9 @@ def make(name: str, data: Optional[Path], output: Path, *, progress: Any = True,
         As for `eman.fit`.
     seed : int
         Of weights and training.
+    network, epochs : dict, int, optional
+        What is to be other than in the recipe, for comparison: fields of the network's description, or the length of
+        the training.
 
     Returns
     -------
@@ -153,14 +166,15 @@ def make(name: str, data: Optional[Path], output: Path, *, progress: Any = True,
     begun = time.perf_counter()
     meshes = list(recipe.train(data))
     labels = list(recipe.labels(data))
-    model = Model("surface", classes=len(labels), labels=labels, seed=seed, **recipe.network)
+    model = Model("surface", classes=len(labels), labels=labels, seed=seed, **{**recipe.network, **(network or {})})
+    options = recipe.options if epochs is None else {**recipe.options, "epochs": epochs}
     fit(
         model,
         [Mesh(mesh.vertices, mesh.faces, degenerate="drop") for mesh in meshes],
         [mesh.labels for mesh in meshes],
         seed=seed,
         progress=progress,
-        **recipe.options,
+        **options,
     )
     seconds = time.perf_counter() - begun
     content = model.to_bytes()
@@ -347,10 +361,22 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, help="human-parts: the path of humans.npz")
     parser.add_argument("--output", type=Path, default=_FOLDER, help="where to write (default: the package itself)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and training")
+    parser.add_argument("--network", type=json.loads, metavar="JSON", help="fields that differ, for comparison")
+    parser.add_argument("--epochs", type=int, help="another length of the training, for comparison")
 
 
 def _run(chosen: argparse.Namespace, say: Callable[[str], None]) -> dict[str, Any]:
-    result = make(chosen.name, chosen.data, chosen.output, progress=sys.stderr.isatty(), seed=chosen.seed)
+    if chosen.output == _FOLDER and (chosen.network is not None or chosen.epochs is not None):
+        raise InvalidArgumentError("a model of another recipe is not the one that is shipped: give --output")
+    result = make(
+        chosen.name,
+        chosen.data,
+        chosen.output,
+        progress=sys.stderr.isatty(),
+        seed=chosen.seed,
+        network=chosen.network,
+        epochs=chosen.epochs,
+    )
     say(f"{chosen.output / chosen.name}.safetensors: {result['bytes']:,} bytes, trained in {result['seconds']} s")
     for kind, found in result["accuracy"].items():
         say(f"  {kind:<40}{100 * found['mean']:6.1f} %, worst {100 * found['worst']:5.1f} %")
