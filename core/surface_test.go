@@ -463,7 +463,9 @@ func stepPeak(t *testing.T, trainer *Trainer[float32], budget *memory.Budget, me
 
 func TestTheMemoryOfStepsIsEstimated(t *testing.T) {
 	still, moving := DefaultTraining(), DefaultTraining()
-	moving.Augment = Augmentation{Warp: 0.05, Noise: 0.1, Resample: true}
+	moving.Augment = Augmentation{Warp: 0.05, Noise: 0.1}
+	resampled := moving
+	resampled.Augment.Resample = true
 	plain, _ := NewSpec(PresetDefault, KindEMAN)
 	plain.Classes = 16
 	class := plain
@@ -473,7 +475,7 @@ func TestTheMemoryOfStepsIsEstimated(t *testing.T) {
 			network  Spec
 			training TrainingSpec
 		}{
-			{randomSurfaceModel(t, KindGEM, nil).spec, still}, {randomSurfaceModel(t, KindEMAN, nil).spec, moving},
+			{randomSurfaceModel(t, KindGEM, nil).spec, still}, {randomSurfaceModel(t, KindEMAN, nil).spec, resampled},
 			{plain, still}, {class, moving},
 		} {
 			if c.network.Surface == nil && s.vertices() > 20_000 {
@@ -489,7 +491,7 @@ func TestTheMemoryOfStepsIsEstimated(t *testing.T) {
 				t.Fatal(err)
 			}
 			used := stepPeak(t, trainer, budget, mesh, s.vertices()) + TrainerMemoryBytes(c.network)
-			what := fmt.Sprintf("%s %s on %d vertices, resampled %t", c.network.Kind, c.network.Task, s.vertices(), c.training.Augment.Resample)
+			what := fmt.Sprintf("%s %s on %d vertices, changed %t", c.network.Kind, c.network.Task, s.vertices(), c.training.Augment.any())
 			checkEstimate(t, what, trainer.Estimate(int64(s.vertices()), edges), used)
 			trainer.Free()
 			mesh.Close()

@@ -674,7 +674,7 @@ typedef struct eman_tensor {
  * vertices. blocks is 0 for it, and kind is not "spiral". The object's fields:
  *
  *   points          how many on each level, the finest first, falling: 1 to 8
- *                   levels of 1 to 1048576; [1024, 256]. The points of a level
+ *                   levels of 1 to 1048576; [1024, 256, 64]. The points of a level
  *                   are the first of the level before. A surface that has fewer
  *                   distinct places has fewer points.
  *   neighbors       of a point on its own level, and on the finer one on the way
@@ -688,7 +688,7 @@ typedef struct eman_tensor {
  *   lift_neighbors  points that a vertex takes its features from: 1 to 1024; 6
  *   blocks          residual blocks on each level on the way down, then on each
  *                   but the coarsest on the way up: 2·levels − 1 numbers from 1
- *                   to 256; [2, 3, 2]
+ *                   to 256; [2, 2, 2, 2, 2]
  *
  * The features "moments" are, for each scale, the means of d⊗d, n⊗n, d⊗n and d
  * over a point's neighbours, d being the way to the neighbour in units of the
@@ -1096,7 +1096,8 @@ typedef int32_t (*eman_step_function)(void *user, const eman_step_info *info);
  * up to so many diagonals of its bounding box in each direction; scale s, by
  * 1/(1 + s) to 1 + s; stretch, likewise along three random axes; warp, by smooth
  * waves of so many diagonals; noise of every vertex, its deviation in units of
- * the mean edge at it; resample (false), a surface with other points), seed.
+ * the mean edge at it; resample (false), other points of the surface, for
+ * networks on samples), seed.
  *
  * @param context      the context whose threads and memory the training uses
  * @param model        the network to begin with

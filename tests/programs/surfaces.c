@@ -11,7 +11,8 @@
 enum { SIDE = 40, VERTICES = SIDE * SIDE, FACES = 2 * (SIDE - 1) * (SIDE - 1), CLASSES = 3, POINTS = 200, COARSE = 50 };
 
 static const char *const description =
-    "{\"preset\": \"surface\", \"kind\": \"eman\", \"classes\": 3, \"hidden\": 16, \"width\": 8, \"surface\":"
+    "{\"preset\": \"surface\", \"kind\": \"eman\", \"classes\": 3, \"hidden\": 16, \"width\": 8, \"self_term\": false, "
+    "\"surface\":"
     " {\"points\": [200, 50], \"neighbors\": 12, \"up_neighbors\": 4, \"scales\": [12, 40], \"lift_neighbors\": 5,"
     " \"blocks\": [1, 1, 1]}}";
 

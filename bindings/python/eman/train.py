@@ -107,7 +107,8 @@ class Trainer:
         after which it ends; 0: none), augment (a dict: rotation, a bool; translation, in diameters of the mesh; scale,
         where 0.5 means factors from 1/1.5 to 1.5; stretch, likewise along each of three random axes; warp, the
         amplitude of a smooth field in diameters; noise, the deviation of every vertex in units of the mean edge at it;
-        resample, a bool: a surface with other points).  What is left out has the paper's values (app. F).
+        resample, a bool: other points of the surface, for networks on samples).  What is left out has the paper's
+        values (app. F).
 
     Raises
     ------
