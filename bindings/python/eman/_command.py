@@ -109,6 +109,8 @@ def _execute(prog: str, chosen: argparse.Namespace) -> int:
 
 def _failed(prog: str, as_json: bool, error: BaseException, status: int) -> int:
     message = " ".join(str(error).split()) or type(error).__name__
+    if status == MISSING and "pip install" not in message:
+        message += ": pip install eman[all]"
     if as_json:
         print(json.dumps({"error": {"type": type(error).__name__, "message": message, "status": status}}))
     print(f"{prog}: {message}", file=sys.stderr)

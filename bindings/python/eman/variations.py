@@ -1,6 +1,6 @@
 """The same labelled surface as another mesh: other triangulations, holes and noise, to train and to measure with.
 
-Labels go to a new vertex from the nearest one of the given mesh.
+Labels go to a new vertex from the nearest one of the given mesh, or of its face.
 """
 
 from __future__ import annotations
@@ -30,22 +30,34 @@ def labelled(vertices: Any, faces: Any, labels: Any) -> Labelled:
 
 
 def subdivided(mesh: Labelled, vertices: int) -> Labelled:
-    """The mesh with its faces divided in four, as often as it takes to reach so many vertices."""
+    """The mesh with its faces divided in four, as often as it takes to reach so many vertices.
+
+    A new vertex has the label of the corner of the given face that has most weight in it.
+    """
     points, faces, labels = mesh
+    origin = faces
+    weights = np.broadcast_to(np.eye(3), (len(faces), 3, 3))  # of the corners of the given face in those of each face
     while len(points) < vertices:
         points, faces = _quartered(points, faces)
-    new = points[len(labels) :]
-    return Labelled(points, faces, np.concatenate([labels, labels[nearest(new, mesh.vertices)]]))
+        a, b, c = weights.transpose(1, 0, 2)
+        weights = _quarters(a, b, c, (a + b) / 2, (b + c) / 2, (c + a) / 2)
+        origin = np.tile(origin, (4, 1))
+    found = np.concatenate([labels, np.zeros(len(points) - len(labels), labels.dtype)])
+    found[faces] = labels[np.take_along_axis(origin, weights.argmax(2), 1)]
+    return Labelled(points, faces, found)
 
 
 def _quartered(points: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
     """Each face divided in four at the middles of its edges."""
     sides = np.sort(np.stack([faces, np.roll(faces, -1, 1)], 2).reshape(-1, 2), 1)
     ends, middle = np.unique(sides, axis=0, return_inverse=True)
-    a, b, c = faces.T
-    ab, bc, ca = (len(points) + middle.reshape(-1, 3)).astype(np.int32).T
-    parts = [(a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)]
-    return np.concatenate([points, points[ends].mean(1)]), np.concatenate([np.stack(part, 1) for part in parts])
+    middles = (len(points) + middle.reshape(-1, 3)).astype(np.int32)
+    return np.concatenate([points, points[ends].mean(1)]), _quarters(*faces.T, *middles.T)
+
+
+def _quarters(a: Any, b: Any, c: Any, ab: Any, bc: Any, ca: Any) -> npt.NDArray[Any]:
+    """The corners of the four parts of each face, from its corners and the middles of its edges."""
+    return np.concatenate([np.stack(part, 1) for part in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
 
 
 def decimated(mesh: Labelled, vertices: int) -> Labelled:

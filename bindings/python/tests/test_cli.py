@@ -99,6 +99,17 @@ class TestProgram:
         monkeypatch.setattr(os, "scandir", refuse)
         assert "Permission denied" in refused(capsys, "check", tmp_path)
 
+    def test_a_missing_package_is_named(
+        self, horse: Creature, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    ) -> None:
+        path = plot.export_labels(horse, horse.labels, tmp_path / "a.ply")
+        for name in ("trimesh", "matplotlib"):
+            monkeypatch.setitem(sys.modules, name, None)
+        arguments = ["features", str(path), "--output", str(tmp_path / "a.npy"), "--ply", str(tmp_path / "b.ply")]
+        monkeypatch.setattr("eman._files._READERS", eman._files._READERS[1:])  # meshio
+        assert cli.main(arguments) == 3
+        assert capsys.readouterr().err.strip().endswith("pip install eman[all]")
+
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
