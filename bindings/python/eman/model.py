@@ -16,7 +16,7 @@ from eman import _arrays, _capi
 from eman._calls import interruptible
 from eman._handle import Handle
 from eman.context import Context, default_context
-from eman.errors import InvalidArgumentError, UnsupportedError
+from eman.errors import InvalidArgumentError
 from eman.mesh import Mesh, _seed
 
 if TYPE_CHECKING:
@@ -555,12 +555,9 @@ class Model:
         ------
         InvalidArgumentError
             For an unknown layer or one without attention.
-        UnsupportedError
-            For a network on samples of a surface: its edges are not those of the mesh.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
         """
-        self._check_rows("attention", "edges")
         number = self._layer(layer)
         if self._layers[number].heads == 0:
             raise InvalidArgumentError(f"layer {number}, {self._layers[number].name}, has no attention")
@@ -596,12 +593,9 @@ class Model:
         ------
         InvalidArgumentError
             For an unknown layer.
-        UnsupportedError
-            For a network on samples of a surface: its features are not those of vertices.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
         """
-        self._check_rows("features", "vertices")
         number = self._layer(layer)
         _check_mesh(mesh)
         channels, components = self._layers[number].channels, 2 * self._layers[number].order + 1
@@ -679,13 +673,6 @@ class Model:
     def _rows(self, mesh: Mesh) -> int:
         _check_mesh(mesh)
         return mesh.vertex_count if self._task == "segmentation" else 1
-
-    def _check_rows(self, what: str, of: str) -> None:
-        """Refuse to read out what has no row for each vertex or edge of the mesh."""
-        if "surface" in self.spec:
-            raise UnsupportedError(
-                f"{what} of a network on samples of a surface belong to the samples, not to the {of} of the mesh"
-            )
 
     def _layer(self, layer: Union[int, str]) -> int:
         names = [found.name for found in self._layers]

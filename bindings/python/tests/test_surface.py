@@ -109,12 +109,20 @@ class TestLife:
         with pytest.raises(eman.InvalidModelError, match="pionts"):
             eman.Model("surface", classes=2, surface={"pionts": [3]})
 
-    def test_layers_cannot_be_read_out_by_vertices(self, model: eman.Model, mesh: eman.Mesh) -> None:
-        assert len(model.layers) == 8
-        with pytest.raises(eman.UnsupportedError, match="not to the vertices"):
-            model.features(mesh, 0)
-        with pytest.raises(eman.UnsupportedError, match="not to the edges"):
-            model.attention(mesh, 0)
+    def test_layers_are_read_out_on_samples(self, mesh: eman.Mesh) -> None:
+        network = eman.Model("surface", classes=CLASSES, kind="eman", self_term=False, **SMALL)
+        assert len(network.layers) == 8
+        for number, layer in enumerate(network.layers):
+            rows, edges = network.layer_size(mesh, number)
+            assert rows == (64 if layer.name.startswith("levels.1") else 256)
+            assert network.features(mesh, layer.name).shape == (rows, layer.channels, 2 * layer.order + 1)
+            alpha = network.attention(mesh, number)
+            assert alpha.shape == (edges, layer.heads)
+            assert np.allclose(alpha.sum(), edges, rtol=1e-4), "that of a point adds up to its neighbours"
+        on_vertices = eman.Model("default", classes=CLASSES)
+        assert on_vertices.layer_size(mesh, -1) == (mesh.vertex_count, mesh.edge_count)
+        with pytest.raises(eman.InvalidArgumentError, match="layer must be between 0 and 7"):
+            network.layer_size(mesh, 8)
 
 
 TRAINING: dict[str, Any] = {
@@ -133,6 +141,7 @@ class TestTraining:
         height = mesh.vertices[:, 2]
         target = np.digitize(height, np.quantile(height, [0.25, 0.5, 0.75]))
         straight = eman.Model("surface", classes=CLASSES, **SMALL)
+        assert eman.Trainer(straight).estimate(mesh.vertex_count, mesh.edge_count) > straight.estimate(800)
         history = eman.fit(straight, [mesh], [target], **TRAINING)
         assert history[-1]["loss"] < 0.7 * history[0]["loss"]
         assert eman.accuracy(straight, mesh, target) > 0.6
