@@ -139,7 +139,8 @@ EMAN_API eman_status eman_build_info(char *text, int64_t capacity, int64_t *leng
 
 /**
  * Returns unused memory to the system. The library otherwise keeps some for
- * later calls. Takes milliseconds.
+ * later calls, such as what models need of the meshes that they have seen (which
+ * the next call then computes anew). Takes milliseconds.
  *
  * @since ABI 1
  */

@@ -177,6 +177,7 @@ class TestTraining:
         height = mesh.vertices[:, 2]
         target = np.digitize(height, np.quantile(height, [0.25, 0.5, 0.75]))
         straight = eman.Model("surface", classes=CLASSES, **SMALL)
+        assert eman.Trainer(straight).estimate(mesh.vertex_count, mesh.edge_count) > straight.estimate(800)
         history = eman.fit(straight, [mesh], [target], **TRAINING)
         assert history[-1]["loss"] < 0.7 * history[0]["loss"]
         assert eman.accuracy(straight, mesh, target) > 0.6
