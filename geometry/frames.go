@@ -52,6 +52,20 @@ func (v *View) setFrame(p int, options Options) (touching bool) {
 	return touching
 }
 
+// HasNormal says whether the normal of p is that of its faces, or was given; it
+// is not where they cancel out or have no area.
+func (v *View) HasNormal(p int) bool {
+	if v.HasOwnFrames() {
+		return true
+	}
+	normal := v.areaNormal
+	if v.mesh.options.Normals == AngleNormals {
+		normal = v.angleNormal
+	}
+	_, defined, _ := normal(p)
+	return defined
+}
+
 // turnFrame turns the frame of p in the random gauge.
 func (v *View) turnFrame(p int, options Options) {
 	if options.Gauge == RandomGauge {

@@ -179,7 +179,8 @@ func (w *weight) of(area, longest float64) float64 { return w[0]*area + w[1]*lon
 const noArea = 0x1p-46
 
 // measure sets the centre and what the divisions of faces follow from, and the
-// area and the longest edge of each face, for the passes that follow. It returns the weights of faces, normalised.
+// area, 0 where it is rounding, and the longest edge of each face, for the passes
+// that follow. It returns the weights of faces, normalised.
 func (c *candidates) measure(scratch *memory.Arena, all []float64, points int, control *parallel.Control) (w weight, err error) {
 	faces := c.view.FaceCount()
 	// For each kind of weight its sum and that of the faces' centres, then the
@@ -187,13 +188,17 @@ func (c *candidates) measure(scratch *memory.Arena, all []float64, points int, c
 	sums, err := c.sum(scratch, faces, 14, control, func(sums []float64, begin, end int) {
 		c.eachFace(begin, end, func(face int, corner *[3]r3.Vec) {
 			area, longest := sizes(*corner)
+			rounding := noArea * longest * (longest + 2) // the size of coordinates: 2
+			if area <= rounding {
+				area = 0
+			}
 			all[2*face], all[2*face+1] = area, longest
 			middle := corner[0].Plus(corner[1]).Plus(corner[2]).Times(1.0 / 3)
 			for kind, weight := range [3]float64{area, longest, 1} {
 				sums[4*kind] += weight
 				add(sums[4*kind+1:], weight, middle)
 			}
-			sums[12] += longest * (longest + 2) // the size of coordinates: 2
+			sums[12] += rounding
 			sums[13] += longest * math.Sqrt(area)
 		})
 	})
@@ -202,7 +207,7 @@ func (c *candidates) measure(scratch *memory.Arena, all []float64, points int, c
 	}
 	kind := 2
 	switch {
-	case sums[0] > noArea*sums[12]:
+	case sums[0] > sums[12]:
 		kind = 0
 		c.density = perPoint * float64(points) / sums[0]
 		c.length = slice * math.Sqrt(sums[0]/float64(points))
@@ -223,7 +228,12 @@ type division struct{ n, m int }
 
 func (d division) pieces() int64 { return int64(d.n) * int64(d.n) * int64(d.m) }
 
+// divide gives no piece to a face without area, unless the whole surface is such:
+// what its normal is would be left to rounding.
 func (c *candidates) divide(area, longest float64) division {
+	if area == 0 && c.density > 0 {
+		return division{}
+	}
 	d := division{1, 1}
 	if area*c.density > 1 {
 		d.n = int(math.Ceil(math.Sqrt(area * c.density)))
@@ -266,6 +276,9 @@ func (c *candidates) place(arena, scratch *memory.Arena, sizes []float64, w weig
 	}
 	sums, err := c.sum(scratch, faces, 6, control, func(sums []float64, begin, end int) {
 		c.eachFace(begin, end, func(face int, corner *[3]r3.Vec) {
+			if c.offsets[face] == c.offsets[face+1] {
+				return
+			}
 			area, longest := sizes[2*face], sizes[2*face+1]
 			d := c.divide(area, longest)
 			cuts := newCuts(*corner, d)

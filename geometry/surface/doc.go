@@ -22,9 +22,9 @@
 // # Degenerate input
 //
 // Where there are fewer distinct candidates than points wanted all are taken,
-// and the levels shrink alike. Faces without area hold candidates along their
-// length; a surface without any area is sampled by length, and one that is a
-// single place by one point. Such a surface has no normals: what the mesh has in
+// and the levels shrink alike. Faces without area hold no candidates; a surface
+// without any area is sampled by length, and one that is a single place by one
+// point. Such a surface has no normals: what the mesh has in
 // their place is used, and only its positions are free of the numbering.
 // Vertices without a face take no part in the sampling of a mesh that has faces,
 // and hear the nearest points, whatever their normals.

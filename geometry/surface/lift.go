@@ -121,7 +121,7 @@ func (s *Sampling) setLift(v *geometry.View, scratch *memory.Arena, finest *shee
 			q.place = r3.At(v.ScaledPositions(), p).Minus(centre)
 			q.normal = r3.At(v.FrameRows(), 3*p+2)
 			agreements := []float64{ownSheet, sameSheet, anyNormal}
-			if !hasNormal(v, p) {
+			if !v.HasNormal(p) {
 				agreements = agreements[2:]
 			}
 			for _, q.agreement = range agreements {
@@ -160,11 +160,6 @@ func (a *surroundings) search(s *search, point int32, count int) int32 {
 
 // maxSteps bounds the way from one vertex to the next.
 const maxSteps = 2
-
-// hasNormal says whether a vertex has a normal: its own, or that of a face.
-func hasNormal(v *geometry.View, p int) bool {
-	return v.HasOwnFrames() || v.Offsets()[p] < v.Offsets()[p+1]
-}
 
 // set sets the weights (1 − d²/h²)² of a vertex, h being the distance of the
 // first point left out, or twice that of the last where none is.

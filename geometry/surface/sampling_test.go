@@ -75,10 +75,24 @@ func (y symmetry) of(m testMesh) (changed testMesh, number []int32) {
 	return changed, number
 }
 
+// withHair adds a face whose corners lie on a line, away from the others: it has
+// no area, and no normal but that of rounding.
+func withHair(m testMesh) testMesh {
+	n := int32(m.vertices())
+	tip := r3.Vec{X: 0.3, Y: 0.7, Z: 0.11}
+	for i := range 3 {
+		p := tip.Times(2 + 0.31*float64(i))
+		m.positions = append(m.positions, p.X, p.Y, p.Z)
+	}
+	m.faces = append(m.faces, n, n+1, n+2)
+	m.name += " with a hair"
+	return m
+}
+
 // The same points, graphs and moments come out whatever the numbering and the
 // coordinates. Points come in the same order: the farthest first.
 func TestSymmetries(t *testing.T) {
-	for _, m := range withBodies(t, []int{0, 57}, mirrored(spikyBall(20)), spikyBall(12), needles(40)) {
+	for _, m := range withBodies(t, []int{0, 57}, mirrored(spikyBall(20)), spikyBall(12), withHair(spikyBall(12)), needles(40)) {
 		o := DefaultOptions()
 		if m.vertices() < 5000 {
 			o = smallOptions()
