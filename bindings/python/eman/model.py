@@ -499,6 +499,36 @@ class Model:
         self._run(mesh, progress, lambda model, on, control: predict(model, on, control, ctypes.byref(target)))
         return result if self._task == "segmentation" else int(result[0])
 
+    def predict_faces(self, mesh: Mesh, *, progress: Any = None) -> Int32Array:
+        """The class of each face: that whose log-probability is the greatest in the mean over its corners.
+
+        It does not depend on the order of faces and corners.  Takes the memory of `logits`.
+
+        Parameters
+        ----------
+        mesh : Mesh
+            With F faces.
+        progress : callable or progress bar, optional
+            Gets the fraction done; see `Model`.
+
+        Returns
+        -------
+        (F,) int32
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the model classifies whole meshes.
+        InvalidMeshError, OutOfMemoryError
+            As `logits`.
+        """
+        if self._task != "segmentation":
+            raise InvalidArgumentError("the model classifies whole meshes, not their faces")
+        logits, faces = self.logits(mesh, progress=progress), mesh.faces
+        block = max(1, 4_000_000 // self._classes)  # faces whose log-probabilities are held at a time
+        parts = np.array_split(faces, max(1, -(-len(faces) // block)))
+        return np.concatenate([np.sort(logits[part], 1).sum(1).argmax(1) for part in parts]).astype(np.int32)
+
     def top(self, mesh: Mesh, k: int, *, progress: Any = None) -> tuple[Int32Array, Float32Array]:
         """The k most probable classes and their probabilities, the most probable first.
 

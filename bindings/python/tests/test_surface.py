@@ -97,6 +97,18 @@ class TestLife:
             assert other.spec == model.spec
             assert np.array_equal(other.logits(mesh), model.logits(mesh))
 
+    def test_faces_have_the_class_of_their_corners(self, model: eman.Model, mesh: eman.Mesh) -> None:
+        faces, logits = model.predict_faces(mesh), model.logits(mesh).astype(np.float64)
+        mean = logits[mesh.faces].mean(1)
+        best = np.sort(mean, 1)
+        clear = best[:, -1] - best[:, -2] > 1e-5
+        assert clear.mean() > 0.9
+        assert np.array_equal(faces[clear], mean.argmax(1)[clear])
+        rolled = eman.Mesh(mesh.vertices, np.roll(mesh.faces, 1, 1)[::-1])
+        assert (model.predict_faces(rolled)[::-1] == faces).mean() > 0.999
+        with pytest.raises(eman.InvalidArgumentError, match="whole meshes"):
+            eman.Model("surface", classes=2, task="classification").predict_faces(mesh)
+
     def test_spec_makes_the_same_network(self, model: eman.Model, mesh: eman.Mesh) -> None:
         again = eman.Model(model.spec, seed=1)
         assert np.array_equal(again.logits(mesh), model.logits(mesh))
