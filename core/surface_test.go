@@ -306,6 +306,26 @@ func TestSurfacesWithoutAnythingToSample(t *testing.T) {
 	}
 }
 
+// Features beyond float32 are a fault of the mesh, not of the network.
+func TestLargeFeaturesOfSamplesAreRefused(t *testing.T) {
+	for _, power := range []float64{60, 2000} {
+		spec := randomSurfaceModel(t, KindGEM, func(s *Spec) {
+			withRelTan(s)
+			s.Powers = []float64{power}
+		}).Spec()
+		// Without a budget: a host of the package need not have one.
+		mesh := grid("hills", 20, hills).build(t, nil, 1)
+		err := mesh.Read(func(v *geometry.View) error {
+			_, err := NewSurfaceInput[float32](v, spec, 0, nil)
+			return err
+		})
+		var fault *geometry.InvalidMeshError
+		if !errors.As(err, &fault) || fault.Element != "sample" {
+			t.Errorf("power %g: %v", power, err)
+		}
+	}
+}
+
 // What ends a prediction, at whatever point, leaves nothing behind.
 func TestInterruptedSurfaceNetworksGiveTheirMemoryBack(t *testing.T) {
 	m, s := randomSurfaceModel(t, KindGEM, nil), grid("hills", 20, hills)
