@@ -39,7 +39,8 @@ func (d *Deformation) check() error {
 }
 
 // Deform returns the mesh with its shape changed. Custom frames do not fit the
-// new shape: in their place it has the gauge by first neighbour.
+// new shape: in their place it has the gauge by first neighbour. Those of points
+// without faces, which have no other normals, go with the linear map.
 func (m *Mesh) Deform(d Deformation, control *parallel.Control) (deformed *Mesh, err error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -60,13 +61,37 @@ func (m *Mesh) Deform(d Deformation, control *parallel.Control) (deformed *Mesh,
 			}
 		}
 		options := m.options
-		if options.Gauge == CustomGauge {
+		if options.Gauge == CustomGauge && v.FaceCount() > 0 {
 			options.Gauge = FirstNeighborGauge
+		} else if options.Gauge == CustomGauge {
+			in.Frames = v.mappedFrames(d.Linear)
 		}
 		deformed, err = newMesh(v.resources, v.topology, &in, options, control)
 		return err
 	})
 	return deformed, err
+}
+
+// mappedFrames are the frames of tangent planes that a linear map has moved. A
+// map that makes a plane vanish leaves its frame as it is.
+func (v *View) mappedFrames(linear [9]float64) PositionReader {
+	rows := [3]r3.Vec{r3.At(linear[:], 0), r3.At(linear[:], 1), r3.At(linear[:], 2)}
+	cofactors := make([]float64, 9)
+	for i := range rows {
+		r3.Put(cofactors, i, rows[(i+1)%3].Cross(rows[(i+2)%3]))
+	}
+	return func(destination []float64, begin, end int) {
+		for p := begin; p < end; p++ {
+			f := r3.FrameAt(v.frames, p)
+			n, e1 := f.N.Rotated((*[9]float64)(cofactors)), f.E1.Rotated(&linear)
+			if n.Squared() > 0 && e1.Squared() > 0 {
+				n = n.Normalised()
+				e1 = e1.Without(n).Normalised()
+				f = r3.Frame{E1: e1, E2: n.Cross(e1), N: n}
+			}
+			r3.PutFrame(destination, p-begin, f)
+		}
+	}
 }
 
 // wave is the field amplitude·sin(⟨k, x⟩ + phase).

@@ -107,6 +107,40 @@ func TestDeformWithoutCustomFrames(t *testing.T) {
 	}
 }
 
+// The normals of points stay normal to the surface that they lie on.
+func TestDeformedPointsKeepTheirNormals(t *testing.T) {
+	shape := sphere(6, 0, 1)
+	linear := [9]float64{1, 0.4, 0, 0, 1.5, 0, -0.1, 0, 0.7}
+	in := FromSlices(shape.positions, []int32(nil))
+	in.Frames = func(destination []float64, begin, end int) {
+		for p := begin; p < end; p++ {
+			n := r3.At(shape.positions, p)
+			e1 := n.Perpendicular()
+			r3.PutFrame(destination, p-begin, r3.Frame{E1: e1, E2: n.Cross(e1), N: n})
+		}
+	}
+	points, err := New(Resources{}, in, Options{Gauge: CustomGauge}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer points.Close()
+	moved, err := points.Deform(Deformation{Linear: linear}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer moved.Close()
+	frames := framesOf(t, moved)
+	for p := range shape.vertices() {
+		n := r3.At(shape.positions, p)
+		tangent := n.Perpendicular()
+		for _, along := range []r3.Vec{tangent, n.Cross(tangent)} {
+			if d := math.Abs(along.Rotated(&linear).Dot(r3.At(frames, 3*p+2))); d > 1e-12 {
+				t.Fatalf("point %d: a tangent is off its plane by %g", p, d)
+			}
+		}
+	}
+}
+
 func TestDeformationArguments(t *testing.T) {
 	m := sphere(2, 0, 1).build(t, Options{}, 1)
 	for name, d := range map[string]Deformation{
