@@ -149,8 +149,13 @@ test-interface: library $(VENV)/stamp tools ## The C interface and the numpy ref
 test-python: library $(VENV)/stamp rendering ## The Python package
 	$(PYTEST) bindings/python/tests $(if $(filter generic,$(ISA)),-m 'not long')
 
+# Debian's Blender has the legacy zip; the extension is tried in Blender as a
+# module, bpy of PyPI, which is for Python 3.11.
+BPY := 4.5 5.0
 test-blender: library $(VENV)/stamp rendering ## The add-on, in Blender itself
 	@tests/scripts/need.sh blender xvfb xauth libegl1 libgl1-mesa-dri
+	@for version in $(BPY); do tests/scripts/bpy.sh $$version $(BUILD)/bpy-$$version '$(PYTHON)'; done
+	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps -w $(BUILD)/wheel bindings/python
 	$(PYTEST) tests/blender
 
 # ------------------------------------------------------------------ benchmarks

@@ -7,22 +7,26 @@ import sys
 import threading
 from pathlib import Path
 
+import bpy  # isort: skip  brings addon_utils
 import addon_utils
-import bpy
 import numpy as np
 
 zip_file, folder = sys.argv[sys.argv.index("--") + 1 :]
-NAME = "eman_addon"
+EXTENSION = bpy.app.version >= (4, 2)
+NAME = "bl_ext.user_default.eman_addon" if EXTENSION else "eman_addon"
 
-bpy.ops.preferences.addon_install(filepath=zip_file, overwrite=True)
-bpy.ops.preferences.addon_enable(module=NAME)
+if EXTENSION:
+    bpy.ops.extensions.package_install_files(repo="user_default", filepath=zip_file, enable_on_install=True)
+else:
+    bpy.ops.preferences.addon_install(filepath=zip_file, overwrite=True)
+    bpy.ops.preferences.addon_enable(module=NAME)
 assert NAME in bpy.context.preferences.addons
 assert addon_utils.check(NAME) == (True, True)
 
-import eman  # noqa: E402  the copy inside the add-on
+import eman  # noqa: E402  the copy inside the add-on, or its wheel
 from eman.creatures import creature  # noqa: E402
 
-assert "eman_addon/vendor" in eman.__file__, eman.__file__
+assert ("extensions" if EXTENSION else "eman_addon/vendor") in eman.__file__, eman.__file__
 print("library", eman.build_info()["library"])
 
 

@@ -51,6 +51,17 @@ def test_every_operator(blender: str, legacy: Path, tmp_path: Path) -> None:
     run([blender, "-b", "--factory-startup", *script], tmp_path, "all operators ran")
 
 
+@pytest.mark.parametrize("version", ["4.5", "5.0"])
+def test_every_operator_of_the_extension(version: str, tmp_path: Path) -> None:
+    """The same in newer versions, from the extension with its wheel."""
+    python = ROOT / "build" / f"bpy-{version}" / "bin" / "python"
+    wheels = sorted((ROOT / "build" / "wheel").glob("*.whl"))
+    if not python.exists() or not wheels:
+        pytest.skip(f"there is no bpy {version} in build, or no wheel: make test-blender makes them")
+    zip_file = build.extension(wheels[-1], tmp_path)
+    run([str(python), str(HERE / "operators.py"), "--", str(zip_file), str(tmp_path)], tmp_path, "all operators ran")
+
+
 def test_the_interface(blender: str, legacy: Path, tmp_path: Path) -> None:
     """Real clicks under a virtual display: the tab, the button, a training that does not freeze, ESC, another file."""
     if shutil.which("xvfb-run") is None:
