@@ -91,6 +91,10 @@ def steps():
     yield 0.5
     bpy.ops.preferences.addon_disable(module=NAME)
     yield 0.5
+    window = bpy.context.window_manager.windows[0]
+    with bpy.context.temp_override(window=window, area=window.screen.areas[0]):
+        bpy.ops.preferences.addon_remove(module=NAME)
+    assert not (Path(bpy.utils.user_resource("SCRIPTS")) / "addons" / NAME).exists()
 
 
 def is_running():

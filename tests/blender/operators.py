@@ -165,4 +165,9 @@ assert not [thread for thread in threading.enumerate() if thread.name == "eman"]
 bpy.ops.preferences.addon_enable(module=NAME)
 assert hasattr(bpy.types.Scene, "eman")
 bpy.ops.preferences.addon_disable(module=NAME)
+if EXTENSION:
+    modules = [repository.module for repository in bpy.context.preferences.extensions.repos]
+    bpy.ops.extensions.package_uninstall(repo_index=modules.index("user_default"), pkg_id="eman_addon")
+    assert NAME not in bpy.context.preferences.addons
+    assert not [path for path in Path(bpy.utils.user_resource("EXTENSIONS")).rglob("eman_addon/__init__.py")]
 print("all operators ran")

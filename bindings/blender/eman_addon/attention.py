@@ -7,6 +7,7 @@ import numpy as np
 from . import surfaces
 from .engine import context, eman, load_model
 from .jobs import LongOperator
+from .words import words
 
 ATTRIBUTE = "eman_attention"
 
@@ -31,13 +32,19 @@ class EMAN_OT_show_attention(LongOperator, bpy.types.Operator):
         obj.data.vertices.foreach_get("select", chosen)
         chosen = np.flatnonzero(chosen)
         if len(chosen) != 1:
-            raise ValueError(f"select one vertex in Edit Mode: {len(chosen)} are selected")
+            raise ValueError(words("select one vertex in Edit Mode: {count} are selected", count=len(chosen)))
         model, layer, vertex = load_model(settings), settings.layer, int(chosen[0])
         attending = [number for number, found in enumerate(model.layers) if found.heads]
         if "surface" in model.spec or not attending:
-            raise ValueError("this model has no attention on vertices: train one of the kind 'Same topology'")
+            raise ValueError(words("this model has no attention on vertices: train one of the kind 'Same topology'"))
         if layer not in attending:
-            raise ValueError(f"layer {layer} has no attention; these have: {', '.join(map(str, attending))}")
+            raise ValueError(
+                words(
+                    "layer {layer} has no attention; these have: {others}",
+                    layer=layer,
+                    others=", ".join(map(str, attending)),
+                )
+            )
 
         def work(report):
             report(0, surface.object)
@@ -58,8 +65,13 @@ class EMAN_OT_show_attention(LongOperator, bpy.types.Operator):
         heard = np.flatnonzero(values)
         self.report(
             {"INFO"},
-            f"Vertex {self._vertex} hears {len(heard)} neighbours, "
-            f"most of all {values.argmax()} ({values.max(initial=0):.2f})",
+            words(
+                "Vertex {vertex} hears {count} neighbours, most of all {most} ({value:.2f})",
+                vertex=self._vertex,
+                count=len(heard),
+                most=values.argmax(),
+                value=values.max(initial=0),
+            ),
         )
 
 

@@ -7,10 +7,11 @@ import numpy as np
 from . import surfaces
 from .engine import context, eman
 from .jobs import LongOperator
+from .words import words
 
 
 def _name(finding):
-    return finding.replace("_", " ")
+    return words(finding.replace("_", " "))
 
 
 class EMAN_OT_check_mesh(LongOperator, bpy.types.Operator):
@@ -44,7 +45,7 @@ class EMAN_OT_check_mesh(LongOperator, bpy.types.Operator):
         lines = []
         for name, counts in results:
             told = ", ".join(f"{count:,} {_name(finding)}" for finding, count in counts.items())
-            lines.append(f"{name}: {told or 'nothing wrong'}")
+            lines.append(f"{name}: {told or words('nothing wrong')}")
         context_.scene.eman.findings = "\n".join(lines)
         self.report({"INFO"}, "; ".join(lines))
 
@@ -76,7 +77,7 @@ class EMAN_OT_select_findings(bpy.types.Operator):
         bpy.ops.object.mode_set(mode="OBJECT")
         obj.data.vertices.foreach_set("select", chosen)
         bpy.ops.object.mode_set(mode="EDIT")
-        self.report({"INFO"}, f"{np.count_nonzero(chosen):,} vertices selected")
+        self.report({"INFO"}, words("{count:,} vertices selected", count=np.count_nonzero(chosen)))
         return {"FINISHED"}
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from . import surfaces
 from .engine import context, eman
 from .jobs import LongOperator
+from .words import words
 
 
 def powers_of(text):
@@ -14,9 +15,9 @@ def powers_of(text):
     try:
         powers = tuple(float(word) for word in text.replace(",", " ").split())
     except ValueError:
-        raise ValueError(f"powers must be numbers such as 0.5, 0.7, not {text!r}") from None
+        raise ValueError(words("powers must be numbers such as 0.5, 0.7, not {text!r}", text=text)) from None
     if not powers:
-        raise ValueError("give at least one power, such as 0.7")
+        raise ValueError(words("give at least one power, such as 0.7"))
     return powers
 
 
@@ -65,7 +66,13 @@ class EMAN_OT_compute_features(LongOperator, bpy.types.Operator):
             with surfaces.object_mode(obj):
                 self._write(context_, obj, fields)
         count = sum(len(surface.vertices) for surface, _ in results)
-        self.report({"INFO"}, f"Features of {len(results)} meshes, {count:,} vertices, {len(self._frames)} frames")
+        told = words(
+            "Features of {meshes} meshes, {vertices:,} vertices, {frames} frames",
+            meshes=len(results),
+            vertices=count,
+            frames=len(self._frames),
+        )
+        self.report({"INFO"}, told)
 
     def _write(self, context_, obj, fields):
         """The attributes of the current frame; of a range the others get the frame's number behind their names."""
@@ -96,7 +103,9 @@ def _poses(context_, objects, frames, evaluated):
             for obj, surface_poses in zip(objects, poses):
                 surface_poses.append(surfaces.read(obj, depsgraph))
                 if len(surface_poses[0].vertices) != len(surface_poses[-1].vertices):
-                    raise surfaces.Stale(f"{obj.name} has another number of vertices in frame {frame}")
+                    raise surfaces.Stale(
+                        words("{name} has another number of vertices in frame {frame}", name=obj.name, frame=frame)
+                    )
     finally:
         if scene.frame_current != before:
             scene.frame_set(before)

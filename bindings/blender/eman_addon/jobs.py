@@ -6,6 +6,7 @@ import threading
 import bpy
 
 from .engine import eman
+from .words import words
 
 _TICK = 0.1  # seconds between two looks at the thread
 
@@ -107,7 +108,8 @@ class LongOperator:
         job = self._job
         if not job.done:
             context.window_manager.progress_update(round(100 * job.fraction))
-            context.workspace.status_text_set(f"{self.bl_label}: {100 * job.fraction:.0f} % {job.text}  (ESC ends it)")
+            told = words("{percent:.0f} % {what}  (ESC ends it)", percent=100 * job.fraction, what=job.text)
+            context.workspace.status_text_set(f"{words(self.bl_label)}: {told}")
             return {"PASS_THROUGH"}
         self._leave(context)
         if job.error is not None:
@@ -142,7 +144,7 @@ class LongOperator:
     def _fail(self, error):
         """One line for the user; what is no fault of theirs goes to the console as well."""
         if isinstance(error, (Cancelled, eman.CancelledError)):
-            self.report({"INFO"}, "Ended; nothing was changed")
+            self.report({"INFO"}, words("Ended; nothing was changed"))
             return {"CANCELLED"}
         self.report({"ERROR"}, str(error) or type(error).__name__)
         if not isinstance(error, (eman.EmanError, OSError, RuntimeError, TypeError, ValueError)):

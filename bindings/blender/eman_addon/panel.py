@@ -4,6 +4,7 @@
 import bpy
 
 from . import surfaces
+from .words import words
 
 
 class _Panel:
@@ -30,7 +31,9 @@ class EMAN_PT_parts(_Panel, bpy.types.Panel):
         for name in ("to_groups", "to_colours", "to_faces", "to_materials"):
             column.prop(settings, name)
         count = len(surfaces.selected(context))
-        layout.operator("eman.predict_parts", text=f"Predict Parts ({count})" if count > 1 else "Predict Parts")
+        layout.operator(
+            "eman.predict_parts", text=words("Predict Parts ({count})", count=count) if count > 1 else "Predict Parts"
+        )
 
 
 class EMAN_PT_training(_Panel, bpy.types.Panel):
@@ -40,7 +43,11 @@ class EMAN_PT_training(_Panel, bpy.types.Panel):
         layout, settings = self.layout, context.scene.eman
         layout.use_property_split, layout.use_property_decorate = True, False
         groups = {group.name for obj in surfaces.selected(context) for group in obj.vertex_groups}
-        layout.label(text=f"{len(surfaces.selected(context))} meshes, {len(groups)} vertex groups")
+        layout.label(
+            text=words(
+                "{meshes} meshes, {groups} vertex groups", meshes=len(surfaces.selected(context)), groups=len(groups)
+            )
+        )
         for name in ("preset", "epochs", "rate", "save_path"):
             layout.prop(settings, name)
         layout.operator("eman.train")

@@ -9,6 +9,7 @@ import numpy as np
 from . import surfaces
 from .engine import context, eman, load_model
 from .jobs import LongOperator
+from .words import words
 
 LABEL, FACE_LABEL, CONFIDENCE, COLOUR = "eman_label", "eman_face_label", "eman_confidence", "eman_label_colour"
 
@@ -29,7 +30,7 @@ class EMAN_OT_predict_parts(LongOperator, bpy.types.Operator):
         found = [surfaces.read(obj, depsgraph) for obj in surfaces.selected(context_)]
         model = load_model(settings)
         if model.task != "segmentation":
-            raise eman.InvalidArgumentError("this model tells whole meshes apart, not their parts")
+            raise eman.InvalidArgumentError(words("this model tells whole meshes apart, not their parts"))
 
         def work(report):
             results = []
@@ -52,7 +53,13 @@ class EMAN_OT_predict_parts(LongOperator, bpy.types.Operator):
                 _write(obj, surface, names, labels, confidences, context_.scene.eman)
         parts = np.unique(np.concatenate([labels for _, labels, _ in results]))
         mean = np.mean(np.concatenate([confidences for *_, confidences in results]))
-        self.report({"INFO"}, f"{len(results)} meshes, {len(parts)} parts; mean confidence {100 * mean:.0f} %")
+        told = words(
+            "{meshes} meshes, {parts} parts; mean confidence {percent:.0f} %",
+            meshes=len(results),
+            parts=len(parts),
+            percent=100 * mean,
+        )
+        self.report({"INFO"}, told)
 
 
 def colours(count):

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import bpy
 import numpy as np
 
+from .words import words
+
 
 class Surface(NamedTuple):
     """A mesh as arrays: everything that a computation away from Blender's main thread may see."""
@@ -64,11 +66,16 @@ def find(surface):
     """The object that a surface was read from; Stale if it is gone or was changed."""
     obj = bpy.data.objects.get(surface.object)
     if obj is None or obj.type != "MESH":
-        raise Stale(f"{surface.object} is gone")
+        raise Stale(words("{name} is gone", name=surface.object))
     if len(obj.data.vertices) != len(surface.vertices):
         raise Stale(
-            f"{surface.object} has {len(obj.data.vertices)} vertices now, not {len(surface.vertices)}: "
-            "the result does not fit (are there modifiers that change the number of vertices?)"
+            words(
+                "{name} has {now} vertices now, not {before}: the result does not fit "
+                "(are there modifiers that change the number of vertices?)",
+                name=surface.object,
+                now=len(obj.data.vertices),
+                before=len(surface.vertices),
+            )
         )
     return obj
 
@@ -105,13 +112,18 @@ def write(mesh, name, values, kind, domain="POINT"):
     attribute = mesh.attributes.get(name)
     if attribute is not None and (attribute.data_type, attribute.domain) != (kind, domain):
         raise TypeError(
-            f"{mesh.name} has an attribute {name!r} of another type ({attribute.data_type} on {attribute.domain}): "
-            "rename or remove it first"
+            words(
+                "{mesh} has an attribute {name!r} of another type ({kind} on {domain}): rename or remove it first",
+                mesh=mesh.name,
+                name=name,
+                kind=attribute.data_type,
+                domain=attribute.domain,
+            )
         )
     if attribute is None:
         attribute = mesh.attributes.new(name, kind, domain)
         if attribute is None:
-            raise TypeError(f"{mesh.name} takes no further attribute {name!r}")
+            raise TypeError(words("{mesh} takes no further attribute {name!r}", mesh=mesh.name, name=name))
     member, dtype = _TYPES[kind]
     attribute.data.foreach_set(member, np.ascontiguousarray(values, dtype).ravel())
     mesh.update()

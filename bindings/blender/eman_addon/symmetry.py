@@ -6,6 +6,7 @@ import bpy
 from . import surfaces
 from .engine import context, eman, load_model
 from .jobs import LongOperator
+from .words import words
 
 _NAMES = {
     "gauge": "tangent frames turned",
@@ -43,9 +44,9 @@ class EMAN_OT_verify_equivariance(LongOperator, bpy.types.Operator):
         return work
 
     def finish(self, context_, gaps):
-        lines = [f"{name}: {gap:.1e}" for name, gap in gaps.items()]
+        lines = [f"{words(name)}: {gap:.1e}" for name, gap in gaps.items()]
         context_.scene.eman.gaps = "\n".join(lines)
-        self.report({"INFO"}, "Mean squared change: " + ", ".join(lines))
+        self.report({"INFO"}, words("Mean squared change: {gaps}", gaps=", ".join(lines)))
 
 
 def register():

@@ -9,6 +9,7 @@ import numpy as np
 from . import preferences, surfaces
 from .engine import context, eman
 from .jobs import LongOperator
+from .words import words
 
 #: What changes the meshes while the model learns: it shall know others than these.
 _VARIETY = {"stretch": 0.2, "warp": 0.02, "noise": 0.1, "resample": True}
@@ -32,14 +33,14 @@ class EMAN_OT_train(LongOperator, bpy.types.Operator):
         objects = surfaces.selected(context_)
         names = list(dict.fromkeys(group.name for obj in objects for group in obj.vertex_groups))
         if len(names) < 2:
-            raise ValueError("paint at least two vertex groups on the selected meshes, one for each part")
+            raise ValueError(words("paint at least two vertex groups on the selected meshes, one for each part"))
         examples = [(surfaces.read(obj), _painted(obj, names)) for obj in objects]
         unpainted = [surface.object for surface, labels in examples if (labels < 0).all()]
         if unpainted:
-            raise ValueError(f"{', '.join(unpainted)}: no vertex is in a group")
+            raise ValueError(words("{names}: no vertex is in a group", names=", ".join(unpainted)))
         path = preferences.absolute(settings.save_path) or os.path.join(preferences.model_folder(), "parts.safetensors")
         if not os.path.isdir(os.path.dirname(path)):
-            raise ValueError(f"there is no folder {os.path.dirname(path)}")
+            raise ValueError(words("there is no folder {path}", path=os.path.dirname(path)))
         surface = settings.preset == "surface"
         options = {
             "epochs": settings.epochs,
@@ -51,12 +52,14 @@ class EMAN_OT_train(LongOperator, bpy.types.Operator):
         preset = settings.preset
         self._settings = settings
 
+        told = words("loss {loss}, {percent} % right", loss="{loss:.3f}", percent="{percent:.0f}")
+
         def work(report):
             model = eman.Model(preset, classes=len(names), labels=names, context=engine)
             meshes = [eman.Mesh(s.vertices, s.faces, degenerate="drop", context=engine) for s, _ in examples]
 
             def note(step):
-                report(step.step / step.steps, f"loss {step.loss:.3f}, {100 * step.accuracy:.0f} % right")
+                report(step.step / step.steps, told.format(loss=step.loss, percent=100 * step.accuracy))
 
             history = eman.fit(model, meshes, [labels for _, labels in examples], progress=note, **options)
             model.save(path)
@@ -77,8 +80,9 @@ class EMAN_OT_train(LongOperator, bpy.types.Operator):
         path, history = result
         settings = context_.scene.eman
         settings.model, settings.model_path = "FILE", path
-        settings.loss = f"{100 * history[-1]['accuracy']:.0f} % right after {len(history)} rounds"
-        self.report({"INFO"}, f"{settings.loss}; saved as {path}")
+        percent = 100 * history[-1]["accuracy"]
+        settings.loss = words("{percent:.0f} % right after {rounds} rounds", percent=percent, rounds=len(history))
+        self.report({"INFO"}, words("{result}; saved as {path}", result=settings.loss, path=path))
 
 
 def _painted(obj, names):
