@@ -14,7 +14,7 @@ zip_file, model, folder = sys.argv[sys.argv.index("--") + 1 :]
 folder = Path(folder)
 NAME = "eman_addon"
 TAB_STEP = 12  # pixels; the row of tabs is at the right edge of the sidebar
-BUTTON = 211  # Predict Parts, pixels below the top of the sidebar in Blender 3.4
+BUTTON = 237  # Predict Parts, pixels below the top of the sidebar in Blender 3.4
 
 
 def steps():

@@ -7,27 +7,14 @@ import sys
 import threading
 from pathlib import Path
 
-import bpy  # isort: skip  brings addon_utils
-import addon_utils
+sys.path.insert(0, str(Path(__file__).parent))
+import bpy
 import numpy as np
+from common import EXTENSION, NAME, attribute, install, refused, select
 
 zip_file, folder = sys.argv[sys.argv.index("--") + 1 :]
-EXTENSION = bpy.app.version >= (4, 2)
-NAME = "bl_ext.user_default.eman_addon" if EXTENSION else "eman_addon"
-
-if EXTENSION:
-    bpy.ops.extensions.package_install_files(repo="user_default", filepath=zip_file, enable_on_install=True)
-else:
-    bpy.ops.preferences.addon_install(filepath=zip_file, overwrite=True)
-    bpy.ops.preferences.addon_enable(module=NAME)
-assert NAME in bpy.context.preferences.addons
-assert addon_utils.check(NAME) == (True, True)
-
-import eman  # noqa: E402  the copy inside the add-on, or its wheel
-from eman.creatures import creature  # noqa: E402
-
-assert ("extensions" if EXTENSION else "eman_addon/vendor") in eman.__file__, eman.__file__
-print("library", eman.build_info()["library"])
+eman = install(zip_file)
+from eman.creatures import creature  # noqa: E402  of the copy inside the add-on, or its wheel
 
 
 def add(name, made):
@@ -36,29 +23,6 @@ def add(name, made):
     obj = bpy.data.objects.new(name, mesh)
     bpy.context.scene.collection.objects.link(obj)
     return obj
-
-
-def select(*objects):
-    bpy.ops.object.select_all(action="DESELECT")
-    for obj in objects:
-        obj.select_set(True)
-    bpy.context.view_layer.objects.active = objects[0]
-
-
-def attribute(obj, name, member, width=1):
-    data = obj.data.attributes[name].data
-    values = np.empty(len(data) * width, np.int32 if name.endswith("label") else np.float32)
-    data.foreach_get(member, values)
-    return values.reshape(len(data), width).squeeze()
-
-
-def refused(call, text):
-    try:
-        call()
-    except RuntimeError as error:
-        assert text in str(error), error
-    else:
-        raise AssertionError(f"{text!r} was not reported")
 
 
 settings = bpy.context.scene.eman

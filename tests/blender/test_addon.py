@@ -51,15 +51,22 @@ def test_every_operator(blender: str, legacy: Path, tmp_path: Path) -> None:
     run([blender, "-b", "--factory-startup", *script], tmp_path, "all operators ran")
 
 
+def test_the_results_are_those_of_the_package(blender: str, legacy: Path, tmp_path: Path) -> None:
+    """Bit for bit, on quads, n-gons, modifiers, shape keys, scaled and shared objects; what cannot be is refused."""
+    script = ["--python-exit-code", "3", "--python", str(HERE / "equality.py"), "--", str(legacy), str(tmp_path)]
+    run([blender, "-b", "--factory-startup", *script], tmp_path, "everything is the same")
+
+
+@pytest.mark.parametrize("script, said", [("operators", "all operators ran"), ("equality", "everything is the same")])
 @pytest.mark.parametrize("version", ["4.5", "5.0"])
-def test_every_operator_of_the_extension(version: str, tmp_path: Path) -> None:
+def test_the_extension_in_newer_versions(version: str, script: str, said: str, tmp_path: Path) -> None:
     """The same in newer versions, from the extension with its wheel."""
     python = ROOT / "build" / f"bpy-{version}" / "bin" / "python"
     wheels = sorted((ROOT / "build" / "wheel").glob("*.whl"))
     if not python.exists() or not wheels:
         pytest.skip(f"there is no bpy {version} in build, or no wheel: make test-blender makes them")
     zip_file = build.extension(wheels[-1], tmp_path)
-    run([str(python), str(HERE / "operators.py"), "--", str(zip_file), str(tmp_path)], tmp_path, "all operators ran")
+    run([str(python), str(HERE / f"{script}.py"), "--", str(zip_file), str(tmp_path)], tmp_path, said)
 
 
 def test_the_interface(blender: str, legacy: Path, tmp_path: Path) -> None:

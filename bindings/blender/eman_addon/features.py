@@ -40,7 +40,7 @@ class EMAN_OT_compute_features(LongOperator, bpy.types.Operator):
         numbers = [context_.scene.frame_current]
         if settings.frames:
             numbers = list(range(context_.scene.frame_start, context_.scene.frame_end + 1))
-        poses = _poses(context_, surfaces.selected(context_), numbers, settings.evaluated or settings.frames)
+        poses = _poses(context_, surfaces.selected(context_), numbers, settings)
         engine = context()
 
         def work(report):
@@ -91,8 +91,9 @@ class EMAN_OT_compute_features(LongOperator, bpy.types.Operator):
         surfaces.show_colours(obj.data, "eman_reltan_colour")
 
 
-def _poses(context_, objects, frames, evaluated):
+def _poses(context_, objects, frames, settings):
     """For each object its surface in every frame."""
+    evaluated = settings.evaluated or settings.frames
     scene, before = context_.scene, context_.scene.frame_current
     poses = [[] for _ in objects]
     try:
@@ -101,7 +102,7 @@ def _poses(context_, objects, frames, evaluated):
                 scene.frame_set(frame)
             depsgraph = context_.evaluated_depsgraph_get() if evaluated else None
             for obj, surface_poses in zip(objects, poses):
-                surface_poses.append(surfaces.read(obj, depsgraph))
+                surface_poses.append(surfaces.read(obj, depsgraph, settings.world))
                 if len(surface_poses[0].vertices) != len(surface_poses[-1].vertices):
                     raise surfaces.Stale(
                         words("{name} has another number of vertices in frame {frame}", name=obj.name, frame=frame)

@@ -27,6 +27,7 @@ class EMAN_PT_parts(_Panel, bpy.types.Panel):
         if settings.model == "FILE":
             layout.prop(settings, "model_path")
         layout.prop(settings, "evaluated")
+        layout.prop(settings, "world")
         column = layout.column(heading="Write", align=True)
         for name in ("to_groups", "to_colours", "to_faces", "to_materials"):
             column.prop(settings, name)
@@ -60,7 +61,7 @@ class EMAN_PT_features(_Panel, bpy.types.Panel):
     def draw(self, context):
         layout, settings = self.layout, context.scene.eman
         layout.use_property_split, layout.use_property_decorate = True, False
-        for name in ("powers", "get", "evaluated", "frames"):
+        for name in ("powers", "get", "evaluated", "world", "frames"):
             layout.prop(settings, name)
         layout.operator("eman.compute_features")
 

@@ -27,7 +27,7 @@ class EMAN_OT_predict_parts(LongOperator, bpy.types.Operator):
     def prepare(self, context_):
         settings, engine = context_.scene.eman, context()
         depsgraph = context_.evaluated_depsgraph_get() if settings.evaluated else None
-        found = [surfaces.read(obj, depsgraph) for obj in surfaces.selected(context_)]
+        found = [surfaces.read(obj, depsgraph, settings.world) for obj in surfaces.selected(context_)]
         model = load_model(settings)
         if model.task != "segmentation":
             raise eman.InvalidArgumentError(words("this model tells whole meshes apart, not their parts"))

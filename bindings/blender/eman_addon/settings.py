@@ -35,6 +35,10 @@ class EmanSettings(bpy.types.PropertyGroup):
     evaluated: BoolProperty(
         name="With modifiers", description="On the mesh as its modifiers and pose leave it; they must keep the vertices"
     )
+    world: BoolProperty(
+        name="In the world",
+        description="With the object's scale and place: a scale that differs along its axes changes the shape",
+    )
     frames: BoolProperty(
         name="Frame range", description="For all frames of the scene: the mesh must not gain or lose vertices"
     )

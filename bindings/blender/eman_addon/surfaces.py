@@ -35,21 +35,31 @@ def selected(context):
     return objects
 
 
-def read(obj, depsgraph=None):
-    """The mesh of an object: the original, or with a depsgraph as modifiers leave it."""
+def read(obj, depsgraph=None, world=False):
+    """The mesh of an object: the original, or, with a depsgraph, as modifiers leave it; as it is, or in the world."""
+    if obj.library is not None or obj.data.library is not None:
+        raise ValueError(words("{name} is linked from another file: make it local first", name=obj.name))
     if obj.mode == "EDIT":
         obj.update_from_editmode()
     if depsgraph is None:
-        return _arrays(obj.name, obj.data)
-    evaluated = obj.evaluated_get(depsgraph)
-    mesh = evaluated.to_mesh()
-    try:
-        return _arrays(obj.name, mesh)
-    finally:
-        evaluated.to_mesh_clear()
+        surface = _arrays(obj.name, obj.data)
+    else:
+        evaluated = obj.evaluated_get(depsgraph)
+        mesh = evaluated.to_mesh()
+        try:
+            surface = _arrays(obj.name, mesh)
+        finally:
+            evaluated.to_mesh_clear()
+    if world:
+        matrix = np.array(obj.matrix_world, np.float64)
+        moved = surface.vertices @ matrix[:3, :3].T + matrix[:3, 3]
+        surface = surface._replace(vertices=moved.astype(np.float32))
+    return surface
 
 
 def _arrays(name, mesh):
+    if not len(mesh.polygons):
+        raise ValueError(words("{name} has no faces", name=name))
     if hasattr(mesh, "calc_loop_triangles"):
         mesh.calc_loop_triangles()
     triangles = mesh.loop_triangles
