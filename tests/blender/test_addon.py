@@ -73,15 +73,9 @@ def test_the_interface(blender: str, legacy: Path, tmp_path: Path) -> None:
     """Real clicks under a virtual display: the tab, the button, a training that does not freeze, ESC, another file."""
     if shutil.which("xvfb-run") is None:
         pytest.skip("xvfb-run is not installed")
-    import eman
-    from eman.creatures import PART_NAMES
-
-    model = tmp_path / "parts.safetensors"
-    with eman.Model("surface", labels=PART_NAMES) as made:
-        made.save(model)
     screen = ["xvfb-run", "-a", "-s", "-screen 0 1280x800x24"]
     window = ["--factory-startup", "--enable-event-simulate", "-p", "0", "0", "1280", "800"]
-    script = ["--python", str(HERE / "interface.py"), "--", str(legacy), str(model), str(tmp_path)]
+    script = ["--python", str(HERE / "interface.py"), "--", str(legacy), str(tmp_path)]
     run([*screen, blender, *window, *script], tmp_path, "the interface works")
     assert (tmp_path / "panel.png").stat().st_size > 20_000
 
