@@ -62,6 +62,7 @@ class EMAN_OT_show_attention(LongOperator, bpy.types.Operator):
         obj = surfaces.find(self._surface)
         with surfaces.object_mode(obj):
             surfaces.write(obj.data, ATTRIBUTE, values, "FLOAT")
+            obj.data.update()
         heard = np.flatnonzero(values)
         self.report(
             {"INFO"},

@@ -89,6 +89,7 @@ class EMAN_OT_compute_features(LongOperator, bpy.types.Operator):
         )
         surfaces.write(obj.data, "eman_reltan_colour", _colours(lengths), "FLOAT_COLOR")
         surfaces.show_colours(obj.data, "eman_reltan_colour")
+        obj.data.update()
 
 
 def _poses(context_, objects, frames, settings):

@@ -86,6 +86,7 @@ def _write(obj, surface, names, labels, confidences, settings):
             surfaces.write(mesh, FACE_LABEL, of_faces, "INT", "FACE")
         if settings.to_materials:
             _write_materials(obj, names, palette, of_faces)
+    mesh.update()
 
 
 def _write_groups(obj, names, labels):
@@ -124,7 +125,6 @@ def _write_materials(obj, names, palette, of_faces):
             at = len(obj.data.materials) - 1
         slots[number] = at
     obj.data.polygons.foreach_set("material_index", np.array([slots[number] for number in of_faces], np.int32))
-    obj.data.update()
 
 
 def register():

@@ -118,7 +118,10 @@ _TYPES = {
 
 
 def write(mesh, name, values, kind, domain="POINT"):
-    """Set a named attribute, made if it is missing; one of another type or domain is left alone."""
+    """Set a named attribute, made if it is missing; one of another type or domain is left alone.
+
+    The mesh's `update` is up to the caller, once for all.
+    """
     attribute = mesh.attributes.get(name)
     if attribute is not None and (attribute.data_type, attribute.domain) != (kind, domain):
         raise TypeError(
@@ -136,7 +139,6 @@ def write(mesh, name, values, kind, domain="POINT"):
             raise TypeError(words("{mesh} takes no further attribute {name!r}", mesh=mesh.name, name=name))
     member, dtype = _TYPES[kind]
     attribute.data.foreach_set(member, np.ascontiguousarray(values, dtype).ravel())
-    mesh.update()
 
 
 def show_colours(mesh, name):
