@@ -137,7 +137,11 @@ test-processors: tools $(VENV)/stamp ## Kernels and layers as on other processor
 	  (cd core; EMAN_TEST_ISA=neon qemu-aarch64 ../$(BUILD)/core-arm64.test -test.short \
 	    -test.run 'Forced|LayersAgainst|VariantsAgainst|IsolatedVertex|ResultsAgree'); \
 	else echo "qemu-user is not installed: emulated processors are skipped"; [ "$${CI:-}" != true ]; fi
-	@set -x; for set in $(OLDER); do $(MAKE) test-interface test-python ISA=$$set SELECT='not older_processors'; done
+	@$(MAKE) library ISA=generic
+	@$(MAKE) -j2 --output-sync=target $(addprefix test-older-,$(OLDER))
+
+test-older-%: # the suites of the C interface and of Python, two at a time: each runs on one core mostly
+	$(MAKE) test-interface test-python ISA=$* SELECT='not older_processors'
 
 # With CI=true no test may be skipped.
 PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
