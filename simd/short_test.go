@@ -89,7 +89,7 @@ func TestNoCallIsLong(t *testing.T) {
 	eachSet(t, func(t *testing.T, kernels Kernels32) {
 		set, ok := kernels.(*vector)
 		if !ok {
-			t.Skip("there is no assembly")
+			return // the generic kernels have no assembly to call
 		}
 		v, random := timid(t, set), rand.New(rand.NewPCG(22, 1))
 		for _, n := range []int{maxRun - 1, maxRun, maxRun + 1, maxRun + Lanes, 3*maxRun + 37} {

@@ -76,18 +76,18 @@ class EMAN_OT_compute_features(LongOperator, bpy.types.Operator):
 
     def _write(self, context_, obj, fields):
         """The attributes of the current frame; of a range the others get the frame's number behind their names."""
-        current = context_.scene.frame_current
+        current, shown = context_.scene.frame_current, None
         for frame, (reltan, get) in zip(self._frames, fields):
             behind = "" if len(self._frames) == 1 or frame == current else f"_{frame:04d}"
             for power, field in zip(self._powers, np.moveaxis(reltan, 1, 0)):
                 surfaces.write(obj.data, f"eman_reltan_{power:g}{behind}", field, "FLOAT_VECTOR")
-            surfaces.write(obj.data, f"eman_reltan_length{behind}", np.linalg.norm(reltan[:, 0], axis=1), "FLOAT")
+            lengths = np.sqrt(np.einsum("ij,ij->i", reltan[:, 0], reltan[:, 0]))
+            surfaces.write(obj.data, f"eman_reltan_length{behind}", lengths, "FLOAT")
             if get is not None:
                 surfaces.write(obj.data, f"eman_get{behind}", get, "FLOAT_VECTOR")
-        lengths = np.linalg.norm(
-            fields[min(self._frames.index(current) if current in self._frames else 0, len(fields) - 1)][0][:, 0], axis=1
-        )
-        surfaces.write(obj.data, "eman_reltan_colour", _colours(lengths), "FLOAT_COLOR")
+            if shown is None or frame == current:
+                shown = lengths
+        surfaces.write(obj.data, "eman_reltan_colour", _colours(shown), "FLOAT_COLOR")
         surfaces.show_colours(obj.data, "eman_reltan_colour")
         obj.data.update()
 
@@ -117,9 +117,9 @@ def _poses(context_, objects, frames, settings):
 def _colours(values):
     """From blue over white to red, the brightest at the 98th percentile."""
     top = np.percentile(values, 98) if len(values) else 0
-    x = np.clip(values / top, 0, 1)[:, None] if top > 0 else np.zeros((len(values), 1))
-    low, middle, high = np.array([[0.05, 0.12, 0.4, 1], [0.9, 0.9, 0.85, 1], [0.65, 0.05, 0.03, 1]])
-    return np.where(x < 0.5, low + 2 * x * (middle - low), middle + (2 * x - 1) * (high - middle))
+    ramp = np.array([[0.05, 0.12, 0.4, 1], [0.9, 0.9, 0.85, 1], [0.65, 0.05, 0.03, 1]])
+    places = np.array([0, 0.5, 1]) * (top or 1)
+    return np.stack([np.interp(values, places, channel) for channel in ramp.T], 1)
 
 
 def register():

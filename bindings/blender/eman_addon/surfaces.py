@@ -19,7 +19,6 @@ class Surface(NamedTuple):
     object: str  # its name: the object itself may be gone when the result is there
     vertices: np.ndarray  # (V, 3) float32
     faces: np.ndarray  # (F, 3) int32, triangles
-    polygons: np.ndarray  # (F,) int32: of which polygon each triangle is a part
 
 
 class Stale(RuntimeError):
@@ -65,11 +64,9 @@ def _arrays(name, mesh):
     triangles = mesh.loop_triangles
     vertices = np.empty(3 * len(mesh.vertices), np.float32)
     faces = np.empty(3 * len(triangles), np.int32)
-    polygons = np.empty(len(triangles), np.int32)
     mesh.vertices.foreach_get("co", vertices)
     triangles.foreach_get("vertices", faces)
-    triangles.foreach_get("polygon_index", polygons)
-    return Surface(name, vertices.reshape(-1, 3), faces.reshape(-1, 3), polygons)
+    return Surface(name, vertices.reshape(-1, 3), faces.reshape(-1, 3))
 
 
 def find(surface):
