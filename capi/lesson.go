@@ -111,20 +111,23 @@ func (l *lesson) deformed(move *core.Motion, control *parallel.Control) (*core.I
 	return input, func() { free(); done() }, nil
 }
 
-// moved computes the input features of a mesh that a similarity has moved; its
-// graph stays the same.
+// moved computes the input features of a mesh that a similarity moves, which
+// RelTan does not notice; its graph stays the same.
 func (l *lesson) moved(mesh *geometry.Mesh, move *core.Motion, graph *core.Graph[float32], control *parallel.Control) (*core.Input[float32], func(), error) {
-	s := geometry.Similarity{Rotation: move.Rotation, Scale: move.Scale}
-	for i, x := range move.Translation {
-		s.Translation[i] = x * l.width
+	if l.spec.Features != core.FeaturesRelTan {
+		s := geometry.Similarity{Rotation: move.Rotation, Scale: move.Scale}
+		for i, x := range move.Translation {
+			s.Translation[i] = x * l.width
+		}
+		moved, err := mesh.Transform(s, control)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer moved.Close()
+		mesh = moved
 	}
-	moved, err := mesh.Transform(s, control)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer moved.Close()
 	var input *core.MeshInput[float32]
-	err = moved.Read(func(v *geometry.View) (err error) {
+	err := mesh.Read(func(v *geometry.View) (err error) {
 		input, err = core.NewMeshInput(v, graph, l.spec, control)
 		return err
 	})
