@@ -92,7 +92,8 @@ func withHair(m testMesh) testMesh {
 // The same points, graphs and moments come out whatever the numbering and the
 // coordinates. Points come in the same order: the farthest first.
 func TestSymmetries(t *testing.T) {
-	for _, m := range withBodies(t, []int{0, 57}, mirrored(spikyBall(20)), spikyBall(12), withHair(spikyBall(12)), needles(40)) {
+	for _, m := range withBodies(t, []int{0, 57}, mirrored(spikyBall(20)), spikyBall(12), withHair(spikyBall(12)),
+		needles(40), overlapping(spikyBall(12))) {
 		o := DefaultOptions()
 		if m.vertices() < 5000 {
 			o = smallOptions()
