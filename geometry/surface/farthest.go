@@ -173,10 +173,11 @@ func (f *farthest) next() int {
 	f.least *= f.least
 	tied := f.collect(1, f.least, f.tied[:0])
 	if f.ties.known < 2 {
-		return f.ties.settle(f.points, tied)
+		f.ties.settle(f.points, tied)
+	} else {
+		f.ties.order(f.points, tied, 0)
+		f.waiting = tied[1:]
 	}
-	f.ties.order(f.points, tied, 0)
-	f.waiting = tied[1:]
 	return int(tied[0])
 }
 
@@ -254,7 +255,10 @@ const independent = 1e-3
 // criteria are how many values decide: each of the places, first by what storage
 // leaves of the differences, and where that settles nothing by all of them; then
 // of the normals.
-func (t *ties) criteria() int { return 3 * (1 + len(t.directions)) }
+func (t *ties) criteria() (places, all int) {
+	each := 1 + len(t.directions)
+	return 2 * each, 3 * each
+}
 
 // criterion is a value of which the largest comes first, and the margin within
 // which it does not decide.
@@ -282,22 +286,34 @@ func (t *ties) criterion(points []float64, number int) (value func(i int32) floa
 	}
 }
 
-// settle returns the first of the tied candidates. It writes over the list.
-func (t *ties) settle(points []float64, tied []int32) int {
-	for number := 0; number < t.criteria() && len(tied) > 1; number++ {
-		if 3*number == 2*t.criteria() {
-			place := r3.At(points, int(tied[0]))
-			tied = keepLargest(tied, tie*t.size2, func(i int32) float64 { return -r3.At(points, int(i)).Minus(place).Squared() })
-		}
-		value, margin := t.criterion(points, number)
-		tied = keepLargest(tied, margin, value)
+// settle moves the first of the tied candidates to the front of the list.
+func (t *ties) settle(points []float64, tied []int32) {
+	places, _ := t.criteria()
+	alike := tied
+	for number := 0; number < places && len(alike) > 1; number++ {
+		alike = t.keepLargest(points, alike, number)
 	}
-	return int(tied[0])
+	// Others than those in one place are told apart by nothing.
+	place := r3.At(points, int(alike[0]))
+	t.settleNormals(points, keepLargest(alike, tie*t.size2, func(i int32) float64 { return -r3.At(points, int(i)).Minus(place).Squared() }))
+}
+
+// settleNormals is settle for candidates in one place. What follows the first
+// does not matter: it is at no distance from it.
+func (t *ties) settleNormals(points []float64, tied []int32) {
+	places, all := t.criteria()
+	for number := places; number < all && len(tied) > 1; number++ {
+		tied = t.keepLargest(points, tied, number)
+	}
 }
 
 // order sorts the tied candidates, by the criteria from one on.
 func (t *ties) order(points []float64, tied []int32, number int) {
-	if len(tied) < 2 || number == t.criteria() {
+	if len(tied) < 2 {
+		return
+	}
+	if places, _ := t.criteria(); number == places {
+		t.settleNormals(points, tied)
 		return
 	}
 	value, margin := t.criterion(points, number)
@@ -311,18 +327,24 @@ func (t *ties) order(points []float64, tied []int32, number int) {
 	}
 }
 
-// keepLargest keeps, at the front of the list, what is within a margin of its
-// largest value.
+func (t *ties) keepLargest(points []float64, list []int32, number int) []int32 {
+	value, margin := t.criterion(points, number)
+	return keepLargest(list, margin, value)
+}
+
+// keepLargest moves to the front of the list, and returns, what is within a
+// margin of its largest value.
 func keepLargest(list []int32, margin float64, value func(i int32) float64) []int32 {
 	largest := math.Inf(-1)
 	for _, i := range list {
 		largest = max(largest, value(i))
 	}
-	kept := list[:0]
-	for _, i := range list {
+	kept := 0
+	for k, i := range list {
 		if value(i) >= largest-margin {
-			kept = append(kept, i)
+			list[k], list[kept] = list[kept], i
+			kept++
 		}
 	}
-	return kept
+	return list[:kept]
 }

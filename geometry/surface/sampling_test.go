@@ -326,8 +326,9 @@ func TestTiesInOrder(t *testing.T) {
 	random.Shuffle(len(ordered), func(i, j int) { ordered[i], ordered[j] = ordered[j], ordered[i] })
 	l.order(points, ordered, 0)
 	for i, number := range ordered {
-		if first := l.settle(points, slices.Clone(tied)); first != int(number) {
-			t.Fatalf("candidate %d comes at %d, not %d", number, i, first)
+		left := slices.Clone(tied)
+		if l.settle(points, left); left[0] != number {
+			t.Fatalf("candidate %d comes at %d, not %d", number, i, left[0])
 		}
 		tied = slices.DeleteFunc(tied, func(j int32) bool { return j == number })
 	}
