@@ -87,8 +87,8 @@ addon: wheel ## The Blender add-on, build/addon: the extension (4.2 and later) a
 
 # ------------------------------------------------------------------ tests
 
-.PHONY: test lint generated test-go test-processors test-interface test-python test-blender rendering tools
-test: lint generated test-go test-processors test-interface test-python test-blender ## Everything that CI runs
+.PHONY: test lint generated test-go test-processors test-interface test-python test-hostile test-blender rendering tools
+test: lint generated test-go test-processors test-interface test-python test-hostile test-blender ## Everything that CI runs
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
@@ -148,10 +148,13 @@ PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
 
 # SELECT names some of the tests, as pytest -k does.
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
-	$(PYTEST) tests --ignore=tests/blender $(if $(SELECT),-k '$(SELECT)')
+	$(PYTEST) tests --ignore=tests/blender --ignore=tests/hostile $(if $(SELECT),-k '$(SELECT)')
 
 test-python: library $(VENV)/stamp rendering ## The Python package
 	$(PYTEST) bindings/python/tests $(if $(filter generic,$(ISA)),-m 'not long')
+
+test-hostile: library $(VENV)/stamp tools ## Hosts, files and meshes that want to do harm
+	$(PYTEST) tests/hostile
 
 # Debian's Blender has the legacy zip; the extension is tried in Blender as a
 # module, bpy of PyPI, which is for Python 3.11.
