@@ -154,6 +154,7 @@ test-python: library $(VENV)/stamp rendering ## The Python package
 	$(PYTEST) bindings/python/tests $(if $(filter generic,$(ISA)),-m 'not long')
 
 test-hostile: library $(VENV)/stamp tools ## Hosts, files and meshes that want to do harm
+	@tests/scripts/need.sh valgrind
 	$(PYTEST) tests/hostile
 
 # Debian's Blender has the legacy zip; the extension is tried in Blender as a
