@@ -157,6 +157,11 @@ test-hostile: library $(VENV)/stamp tools ## Hosts, files and meshes that want t
 	@tests/scripts/need.sh valgrind
 	$(PYTEST) tests/hostile
 
+SECONDS ?= 3600
+.PHONY: soak
+soak: library $(VENV)/stamp ## An hour (SECONDS=3600) of mixed work on many threads: right answers, flat memory
+	$(PY) tests/hostile/operations.py --seconds $(SECONDS)
+
 # Debian's Blender has the legacy zip; the extension is tried in Blender as a
 # module, bpy of PyPI, which is for Python 3.11.
 BPY := 4.5 5.0
