@@ -84,6 +84,15 @@ def plot_scalars(
         If matplotlib is missing.
     RenderingError
         If pyvista was asked for and is missing or cannot render off-screen.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np
+    >>> corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = os.path.join(tempfile.mkdtemp(), "height.png")
+    >>> plot_scalars((corners, faces), corners[:, 2], path, label="height", renderer="matplotlib").name
+    'height.png'
     """
     surface, scalars = _surface(mesh), _values(mesh, values)
     colours, mappable, open_ends = _colours.of_values(scalars, colormap, limits, log)
@@ -131,6 +140,15 @@ def plot_labels(
         If matplotlib is missing.
     RenderingError
         If pyvista was asked for and is missing or cannot render off-screen.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np
+    >>> corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = os.path.join(tempfile.mkdtemp(), "parts.png")
+    >>> plot_labels((corners, faces), [0, 0, 1, -1], path, names=["left", "right"], renderer="matplotlib").name
+    'parts.png'
     """
     surface, parts = _surface(mesh), _parts(mesh, labels)
     highest = int(parts.max(initial=-1))
@@ -192,6 +210,15 @@ def plot_tangents(
         If matplotlib is missing.
     RenderingError
         If pyvista was asked for and is missing or cannot render off-screen.
+
+    Examples
+    --------
+    >>> import os, tempfile, eman
+    >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = os.path.join(tempfile.mkdtemp(), "reltan.png")
+    >>> plot_tangents(mesh, mesh.reltan([0.7], "ambient")[:, 0], path, renderer="matplotlib").name
+    'reltan.png'
     """
     field = np.asarray(vectors, np.float64)
     if field.ndim != 2 or field.shape[1] != 3:
@@ -237,6 +264,16 @@ def export_ply(
         For shapes that do not fit.
     ImportError
         If trimesh or matplotlib is missing.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np, eman
+    >>> corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = os.path.join(tempfile.mkdtemp(), "height.ply")
+    >>> path = export_ply((corners, faces), corners[:, 2], path, name="height")
+    >>> eman.Mesh.from_file(path).vertex_count
+    4
     """
     scalars = _values(mesh, values)
     colours, _, _ = _colours.of_values(scalars, colormap, limits, log)
@@ -266,6 +303,15 @@ def export_labels(mesh: Any, labels: npt.ArrayLike, path: PathLike, *, name: str
         For shapes that do not fit.
     ImportError
         If trimesh or matplotlib is missing.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np, eman
+    >>> corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = export_labels((corners, faces), [0, 0, 1, -1], os.path.join(tempfile.mkdtemp(), "parts.ply"))
+    >>> eman.Mesh.from_file(path).vertex_count
+    4
     """
     parts = _parts(mesh, labels)
     return _write_ply(_surface(mesh), _colours.of_labels(parts), name, parts.astype(np.int32), path)
