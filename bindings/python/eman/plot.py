@@ -578,7 +578,7 @@ def _figure(size: tuple[int, int], title: str) -> tuple[Any, Any]:
     figure = Figure((size[0] / _DPI, size[1] / _DPI), dpi=_DPI, facecolor=PAPER)
     FigureCanvasAgg(figure)
     if title:
-        figure.text(0.03, 0.945, title, color=INK, fontsize=14)
+        figure.text(0.03, 0.985, title, color=INK, fontsize=14, va="top")
     axes = figure.add_axes((0.01, 0.01, 0.85, (0.92 if title else 0.99) - 0.01))
     axes.set_axis_off()
     return figure, axes
