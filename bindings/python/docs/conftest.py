@@ -6,6 +6,7 @@ Blocks of ``sh`` are for the reader: they install something, or belong to a mach
 from __future__ import annotations
 
 import doctest
+import functools
 import os
 import shutil
 import subprocess
@@ -35,10 +36,9 @@ def begin(namespace: dict[str, Any]) -> None:
     Path("body.obj").write_text("\n".join(lines))
 
 
-def _creature(found: list[eman.creatures.Creature] = []) -> eman.creatures.Creature:  # noqa: B006: made once
-    if not found:
-        found.append(eman.creatures.creature(seed=1, vertices=800))
-    return found[0]
+@functools.lru_cache(maxsize=1)
+def _creature() -> eman.creatures.Creature:
+    return eman.creatures.creature(seed=1, vertices=800)
 
 
 def end(namespace: dict[str, Any]) -> None:

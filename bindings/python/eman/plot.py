@@ -36,6 +36,7 @@ __all__ = [
 PathLike = Union[str, "os.PathLike[str]"]
 
 _DPI = 160
+_NARROW = 5.0  # inches: text shrinks in pictures that would be narrower
 
 
 def plot_scalars(
@@ -575,7 +576,8 @@ def _figure(size: tuple[int, int], title: str) -> tuple[Any, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure((size[0] / _DPI, size[1] / _DPI), dpi=_DPI, facecolor=PAPER)
+    dpi = min(_DPI, size[0] / _NARROW)
+    figure = Figure((size[0] / dpi, size[1] / dpi), dpi=dpi, facecolor=PAPER)
     FigureCanvasAgg(figure)
     if title:
         figure.text(0.03, 0.985, title, color=INK, fontsize=14, va="top")
@@ -586,5 +588,5 @@ def _figure(size: tuple[int, int], title: str) -> tuple[Any, Any]:
 
 def _save(figure: Any, path: PathLike) -> Path:
     target = Path(path)
-    figure.savefig(target, dpi=_DPI, facecolor=PAPER, format="png")
+    figure.savefig(target, facecolor=PAPER, format="png")
     return target
