@@ -90,7 +90,7 @@ addon: wheel ## The Blender add-on, build/addon: the extension (4.2 and later) a
 DOCS := bindings/python/docs
 .PHONY: docs figures
 docs: library $(VENV)/stamp ## The documentation, build/docs/index.html; a dead link or a missing name is an error
-	@cd bindings/python && NO_MKDOCS_2_WARNING=1 ../../$(VENV)/bin/mkdocs --quiet build --clean
+	@cd bindings/python && NO_MKDOCS_2_WARNING=1 ../../$(VENV)/bin/mkdocs build --clean
 
 figures: library $(VENV)/stamp rendering ## The pictures of the documentation, drawn again by its notebook
 	@mkdir -p $(BUILD)/figures

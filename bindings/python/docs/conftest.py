@@ -23,22 +23,20 @@ import eman
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
+# Most pages make the same creature, which takes a second or two.
+eman.creatures.creature = functools.lru_cache(maxsize=None)(eman.creatures.creature)
+
 
 def begin(namespace: dict[str, Any]) -> None:
     """A folder with what pages take for the reader's own: a mesh, and a folder of labelled ones."""
     namespace["_before"], namespace["_folder"] = os.getcwd(), tempfile.mkdtemp(prefix="eman-docs-")
     os.chdir(namespace["_folder"])
-    made = _creature()
+    made = eman.creatures.creature(seed=1, vertices=800)
     Path("meshes").mkdir()
     eman.plot.export_labels(made, made.labels, "meshes/creature_0.ply")
     Path("meshes/names.txt").write_text("\n".join(made.part_names))
     lines = [f"v {x} {y} {z}" for x, y, z in made.vertices] + [f"f {a} {b} {c}" for a, b, c in made.faces + 1]
     Path("body.obj").write_text("\n".join(lines))
-
-
-@functools.lru_cache(maxsize=1)
-def _creature() -> eman.creatures.Creature:
-    return eman.creatures.creature(seed=1, vertices=800)
 
 
 def end(namespace: dict[str, Any]) -> None:

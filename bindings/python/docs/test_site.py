@@ -7,6 +7,7 @@ import pkgutil
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,6 +58,16 @@ def test_names_of_the_c_interface_are_the_headers(page: Path) -> None:
     header |= {"EMAN_LIBRARY", "eman_demo_labels"}  # a variable of Python's, a file of the demo's
     named = set(re.findall(r"\beman_\w+|\bEMAN_\w+", page.read_text()))
     assert named - header == set()
+
+
+def test_the_readme_is_true(capsys: pytest.CaptureFixture[str]) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", (HERE.parent / "README.md").read_text(), re.S)
+    space: dict[str, Any] = {}
+    exec(example, space)
+    assert "nothing to mend" in capsys.readouterr().out
+    assert space["labels"].shape == (space["mesh"].vertex_count,)
+    listed = set(re.findall(r"^eman (\w+)", (HERE.parent / "README.md").read_text(), re.M))
+    assert listed <= set(_command.subparsers(_command.parser("eman", cli.COMMANDS)))
 
 
 def test_the_notebook_draws_the_figures(tmp_path: Path) -> None:
