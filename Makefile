@@ -89,10 +89,14 @@ addon: wheel ## The Blender add-on, build/addon: the extension (4.2 and later) a
 
 DOCS := bindings/python/docs
 .PHONY: docs figures
-docs: library $(VENV)/stamp ## The documentation, build/docs/index.html; a dead link or a missing name is an error
+$(VENV)/docs: $(DOCS)/requirements.txt $(VENV)/stamp
+	@$(PY) -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+docs: library $(VENV)/docs ## The documentation, build/docs/index.html; a dead link or a missing name is an error
 	@cd bindings/python && NO_MKDOCS_2_WARNING=1 ../../$(VENV)/bin/mkdocs build --clean
 
-figures: library $(VENV)/stamp rendering ## The pictures of the documentation, drawn again by its notebook
+figures: library $(VENV)/docs rendering ## The pictures of the documentation, drawn again by its notebook
 	@mkdir -p $(BUILD)/figures
 	$(PY) $(DOCS)/run.py $(DOCS)/figures.ipynb $(BUILD)/figures
 	@cp $(BUILD)/figures/*.png $(DOCS)/
