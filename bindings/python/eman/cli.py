@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from eman import _command, convert, demo, reproduce, shipped
-from eman.commands import fields, labels, learn, look
+from eman.commands import fields, labels, learn, look, many
 
 __all__ = ["main"]
 
@@ -20,6 +20,7 @@ COMMANDS = (
     labels.PREDICT,
     labels.EVALUATE,
     labels.VERIFY,
+    many.BATCH,
     convert.COMMAND,
     reproduce.COMMAND,
     shipped.COMMAND,
