@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import shutil
 import tempfile
 import time
@@ -13,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Callable, Optional
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -238,7 +238,7 @@ def _local(source: str) -> Iterator[Path]:
     import fsspec
 
     with tempfile.TemporaryDirectory(prefix="eman-") as folder:
-        copy = Path(folder) / f"mesh{PurePosixPath(urlsplit(source).path).suffix}"
+        copy = Path(folder) / f"mesh{PurePosixPath(re.split('::|[?#]', source)[0]).suffix}"
         with fsspec.open(source, "rb") as remote, copy.open("wb") as file:
             shutil.copyfileobj(remote, file)
         yield copy
