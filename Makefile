@@ -151,7 +151,7 @@ test-interface: library $(VENV)/stamp tools ## The C interface and the numpy ref
 	$(PYTEST) tests --ignore=tests/blender $(if $(SELECT),-k '$(SELECT)')
 
 test-python: library $(VENV)/stamp rendering ## The Python package
-	$(PYTEST) bindings/python/tests $(if $(filter generic,$(ISA)),-m 'not long')
+	$(PYTEST) bindings/python/tests $(if $(ISA),-m 'not once$(if $(filter generic,$(ISA)), and not long)')
 
 # Debian's Blender has the legacy zip; the extension is tried in Blender as a
 # module, bpy of PyPI, which is for Python 3.11.

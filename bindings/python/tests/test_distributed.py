@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -31,7 +32,7 @@ from .test_lifetime import LIBRARY, PARENT
 
 MODEL = "creature-parts"
 
-pytestmark = pytest.mark.timeout(300)  # a worker that nobody kills waits for ever
+pytestmark = [pytest.mark.once, pytest.mark.timeout(300)]  # a worker that nobody kills waits for ever
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,19 @@ def interrupted(batch: distributed.Batch, disturb: Callable[[], object]) -> list
     thread.join()
     assert not failed
     return rows
+
+
+def program(text: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
+    """A file that is started as a program of its own."""
+    path = folder / "program.py"
+    path.write_text(textwrap.dedent(text))
+    return subprocess.Popen(
+        [sys.executable, str(path)],
+        env={**os.environ, "PYTHONPATH": str(PARENT), "EMAN_LIBRARY": LIBRARY, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def assert_right(batch: distributed.Batch, done: int) -> None:
@@ -341,19 +355,15 @@ class TestDeath:
     def test_the_whole_run_is_killed(self, folder: Path, pipe: Pipe, tmp_path: Path) -> None:
         """Its workers end as well, and the next run does what is missing."""
         output = tmp_path / "out"
-        program = tmp_path / "program.py"
-        program.write_text(
-            textwrap.dedent(
-                f"""
-                import eman
-                if __name__ == "__main__":
-                    meshes = [{str(pipe.path)!r}, {str(folder)!r}]
-                    eman.distributed.predict(meshes, {MODEL!r}, {str(output)!r}, workers=2).run()
-                """
-            )
-        )
-        environment = {**os.environ, "PYTHONPATH": str(PARENT), "EMAN_LIBRARY": LIBRARY}
-        with subprocess.Popen([sys.executable, str(program)], env=environment) as process:
+        with program(
+            f"""
+            import eman
+            if __name__ == "__main__":
+                meshes = [{str(pipe.path)!r}, {str(folder)!r}]
+                eman.distributed.predict(meshes, {MODEL!r}, {str(output)!r}, workers=2).run()
+            """,
+            tmp_path,
+        ) as process:
             results = output / "results.jsonl"
             wait_for(lambda: results.exists() and results.read_text().count("\n") == 4)
             (reader,) = pipe.readers()
@@ -379,6 +389,57 @@ class TestDeath:
         assert not Path(f"/proc/{reader}").exists()
         assert batch.rows() == taken
         assert len(batch.pending) == 3
+
+
+class TestRay:
+    def test_a_worker_of_a_cluster_is_killed(self, folder: Path, pipe: Pipe, tmp_path: Path) -> None:
+        """A cluster of two workers; then one that the batch starts itself.  Nothing of them stays."""
+        pytest.importorskip("ray", reason="Ray is not installed")
+        output = tmp_path / "out"
+        with (
+            tempfile.TemporaryDirectory(prefix="ray-") as short,
+            program(
+                f"""
+            import eman, ray
+            meshes = [{str(pipe.path)!r}, {str(folder)!r}]
+
+            def batch(*more):
+                return eman.distributed.predict([*meshes, *more], {MODEL!r}, {str(output)!r}, engine="ray", workers=2)
+
+            ray.init(num_cpus=2, log_to_driver=False)
+            rows = list(batch())
+            print([row.mesh for row in rows if row.attempts == 2], len(rows), ray.is_initialized())
+            ray.shutdown()
+            rows = list(batch({str(tmp_path / "none.obj")!r}))
+            print([row.error.split(":")[0] for row in rows], ray.is_initialized())
+            """,
+                tmp_path,
+                RAY_TMPDIR=short,  # names of sockets have their limit
+                RAY_USAGE_STATS_ENABLED="0",
+                RAY_AUTH_MODE="disabled",  # writes no token into the user's folder
+            ) as process,
+        ):
+            (reader,) = wait_for(pipe.readers)
+            pipe.becomes_a_mesh()
+            os.kill(reader, signal.SIGKILL)
+            printed, _ = process.communicate(timeout=200)
+            wait_for(lambda: not of_session(process.pid))
+        ours = [line for line in printed.splitlines() if line.startswith("[")]  # Ray also says that the worker died
+        assert ours == [f"[{str(pipe.path)!r}] 5 True", "['FileError'] False"]
+        assert_right(distributed.predict([pipe.path, folder, tmp_path / "none.obj"], MODEL, output), done=5)
+
+
+def of_session(leader: int) -> list[str]:
+    """The processes that a program left."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if int(fields[3]) == leader and fields[0] != "Z":
+            found.append((process / "comm").read_text())
+    return found
 
 
 class TestJournal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Callable
@@ -78,7 +79,9 @@ def _batch(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
     pending = len(batch.pending)
     if pending < len(batch):
         say(f"{len(batch) - pending:,} of {len(batch):,} meshes were finished before")
-    with files.bar("meshes", pending) as move:
+    # Where a worker of Ray dies, Ray says so on the standard output, which --json has promised to one object.
+    kept = redirect_stdout(sys.stderr) if chosen.json else nullcontext()
+    with kept, files.bar("meshes", pending) as move:
         for row in batch:
             if row.error is not None:
                 say(f"{row.mesh}: {row.error}")
