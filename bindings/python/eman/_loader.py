@@ -18,6 +18,12 @@ from eman.errors import LibraryError
 #: The ABI that `eman._capi` describes.  A library serves callers of the same or a lower number.
 ABI_VERSION = 1
 
+#: Why a child of fork cannot use the library, and what to do about it.
+FORKED = (
+    "the library was used before this process was forked, and cannot be used in it: start worker processes by the "
+    "method 'spawn' or 'forkserver', or fork before the first call"
+)
+
 _library: Optional[ctypes.CDLL] = None
 _lock = threading.Lock()
 _forked = False

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from eman import _arrays, _capi, _files
+from eman import _arrays, _capi, _files, _loader
 from eman._calls import interruptible
-from eman._handle import Handle
+from eman._handle import Forked, Handle
 from eman.context import Context, choice, default_context
 from eman.errors import InvalidArgumentError, InvalidMeshError
 from eman.report import Report
@@ -515,8 +515,14 @@ class Mesh:
         return _rebuild, (self.vertices, self.faces, frames, self._options)
 
 
+class _ForkedMesh(Forked, Mesh):
+    """A mesh that arrived in a child of fork."""
+
+
 def _rebuild(vertices: FloatArray, faces: Any, frames: Optional[FloatArray], options: dict[str, Any]) -> Mesh:
     """A pickled mesh, on the default context."""
+    if _loader.forked():
+        return _ForkedMesh()
     return Mesh(vertices, faces, frames=frames, **options)
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from eman import _arrays, _capi
+from eman import _arrays, _capi, _loader
 from eman._calls import interruptible
-from eman._handle import Handle
+from eman._handle import Forked, Handle
 from eman.context import Context, default_context
 from eman.errors import InvalidArgumentError
 from eman.mesh import Mesh, _seed
@@ -809,7 +809,7 @@ class Model:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)  # on the default context
+        return _rebuild, (type(self), self.to_bytes())
 
     def close(self) -> None:
         """Free the model now rather than when it is garbage; other threads' running calls finish first."""
@@ -828,6 +828,15 @@ class Model:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+
+
+class _ForkedModel(Forked, Model):
+    """A model that arrived in a child of fork."""
+
+
+def _rebuild(kind: type[Model], content: bytes) -> Model:
+    """A pickled model, on the default context."""
+    return _ForkedModel() if _loader.forked() else kind.from_bytes(content)
 
 
 class _Tensors:
