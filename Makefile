@@ -170,6 +170,7 @@ NAME  ?= $(shell git describe --always --dirty 2>/dev/null || echo latest)
 .PHONY: bench
 bench: library $(VENV)/stamp ## Our figures beside the machine's limit and beside peers (QUICK=1: in a minute)
 	$(PY) tests/bench/table.py $(if $(QUICK),--quick) --name '$(NAME)' --json $(BUILD)/bench/$(NAME).json --markdown $(BUILD)/bench/$(NAME).md
+	$(PY) tests/bench/calls.py
 
 # ------------------------------------------------------------------ installation
 

@@ -33,7 +33,7 @@ class Handle:
         self._closed = False
 
     def __enter__(self) -> ctypes.c_void_p:
-        if _loader.forked():
+        if _loader.forked:
             return self._address
         with self._lock:
             if self._closed:
@@ -47,7 +47,7 @@ class Handle:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        if _loader.forked():
+        if _loader.forked:
             return
         with self._lock:
             self._users -= 1
@@ -60,11 +60,11 @@ class Handle:
 
         The thread itself may enter again: a progress function may use the object whose call it watches.
         """
-        return nullcontext() if _loader.forked() else self._exclusive
+        return nullcontext() if _loader.forked else self._exclusive
 
     def close(self) -> None:
         """Free the object, or let its last user do so; closing twice does nothing."""
-        if _loader.forked():
+        if _loader.forked:
             return
         with self._lock:
             if self._closed:

@@ -26,22 +26,19 @@ FORKED = (
 
 _library: Optional[ctypes.CDLL] = None
 _lock = threading.Lock()
-_forked = False
+
+#: Whether this process was forked after the library was opened: each call of it will fail, at once.
+forked = False
 
 
 def _after_fork() -> None:
-    global _lock, _forked
+    global _lock, forked
     _lock = threading.Lock()  # a thread of the parent may have held it in the moment of the fork
-    _forked = _library is not None
+    forked = _library is not None
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def forked() -> bool:
-    """Whether this process was forked after the library was opened: each call of it will fail, at once."""
-    return _forked
 
 
 def _file_names() -> tuple[str, ...]:

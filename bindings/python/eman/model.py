@@ -775,7 +775,7 @@ class Model:
 
     def _rows(self, mesh: Mesh) -> int:
         _check_mesh(mesh)
-        return mesh.vertex_count if self._task == "segmentation" else 1
+        return mesh._vertex_count if self._task == "segmentation" else 1
 
     def _layer(self, layer: Union[int, str]) -> int:
         names = [found.name for found in self._layers]
@@ -789,12 +789,12 @@ class Model:
 
     def _run(self, mesh: Mesh, progress: Any, call: Callable[[Any, Any, Any], int]) -> None:
         """Make ``call(model, mesh, control)``."""
+        long = mesh._vertex_count * self._size >= LONG
         with self._handle as model, mesh._handle as on:
-            interruptible(
-                lambda control: int(call(model, on, control)),
-                long=mesh.vertex_count * self._size >= LONG,
-                progress=progress,
-            )
+            if progress is None and not long:
+                _capi.check(call(model, on, None))
+            else:
+                interruptible(lambda control: call(model, on, control), long, progress)
 
     # ---------------------------------------------------------------- life
 
@@ -836,7 +836,7 @@ class _ForkedModel(Forked, Model):
 
 def _rebuild(kind: type[Model], content: bytes) -> Model:
     """A pickled model, on the default context."""
-    return _ForkedModel() if _loader.forked() else kind.from_bytes(content)
+    return _ForkedModel() if _loader.forked else kind.from_bytes(content)
 
 
 class _Tensors:
