@@ -87,11 +87,14 @@ addon: wheel ## The Blender add-on, build/addon: the extension (4.2 and later) a
 
 # ------------------------------------------------------------------ tests
 
-.PHONY: test lint generated test-go test-processors test-interface test-python test-blender rendering tools
+.PHONY: test lint generated test-go test-processors test-interface test-python test-blender rendering shells tools
 test: lint generated test-go test-processors test-interface test-python test-blender ## Everything that CI runs
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
+
+shells:
+	@tests/scripts/need.sh fish zsh
 
 tools: rendering
 	@tests/scripts/need.sh binutils binutils-aarch64-linux-gnu qemu-user
@@ -150,7 +153,7 @@ PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
 	$(PYTEST) tests --ignore=tests/blender $(if $(SELECT),-k '$(SELECT)')
 
-test-python: library $(VENV)/stamp rendering ## The Python package
+test-python: library $(VENV)/stamp rendering shells ## The Python package
 	$(PYTEST) bindings/python/tests $(if $(ISA),-m 'not once$(if $(filter generic,$(ISA)), and not long)')
 
 # Debian's Blender has the legacy zip; the extension is tried in Blender as a

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
+from eman import _completion
 from eman._version import __version__
 from eman.errors import EmanError
 
@@ -53,6 +54,7 @@ def main(prog: str, commands: Sequence[Command], arguments: Optional[Sequence[st
     """The command line of a program with subcommands; returns the exit status."""
     parser = _parser(prog, "Equivariant mesh attention networks.")
     parser.add_argument("--version", action="version", version=f"eman {__version__}")
+    _completion.add_to(parser)
     choices = parser.add_subparsers(dest="command", metavar="command", required=True)
     for command in commands:
         added = choices.add_parser(

@@ -1,4 +1,7 @@
-"""The program ``eman``, also ``python -m eman``."""
+"""The program ``eman``, also ``python -m eman``.
+
+A shell completes subcommands, options, names of models and files after ``eman --print-completion bash|zsh|fish``.
+"""
 
 from __future__ import annotations
 

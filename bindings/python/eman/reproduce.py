@@ -409,7 +409,7 @@ def _few(data: Dataset) -> Dataset:
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", choices=EXPERIMENTS, help="a table or figure of the paper")
+    parser.add_argument("experiment", choices=list(EXPERIMENTS), help="a table or figure of the paper")
     parser.add_argument(
         "--data",
         required=True,
