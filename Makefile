@@ -80,6 +80,12 @@ wheel: library $(VENV)/stamp ## A wheel with the library and the models, build/w
 	$(PY) -m pip wheel -q --disable-pip-version-check --no-deps -w $(BUILD)/wheel bindings/python
 	@PYTHON='$(PYTHON)' tests/scripts/try_wheel.sh $(BUILD)/wheel/*.whl
 
+.PHONY: sdist
+sdist: $(VENV)/stamp ## The package with the library's sources, build/sdist, tried with Go and without
+	@rm -rf $(BUILD)/sdist
+	$(PY) -m build -q --sdist -o $(BUILD)/sdist bindings/python
+	@PYTHON='$(PYTHON)' tests/scripts/try_sdist.sh $(BUILD)/sdist/*.tar.gz
+
 .PHONY: addon
 addon: wheel ## The Blender add-on, build/addon: the extension (4.2 and later) and the legacy zip (3.4 to 4.1)
 	$(PY) bindings/blender/build.py --package bindings/python/eman --library $(LIBRARY) --wheel $(BUILD)/wheel/*.whl \
