@@ -416,14 +416,17 @@ def _file_stem(source: str) -> str:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder of results; the lock goes with the process."""
-    import fcntl
-
+    """Keep other processes out of a folder of results, where the system has such locks, which go with the process."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise FileError(error.errno, "another process is at work there", str(folder)) from error
         yield
     finally:
