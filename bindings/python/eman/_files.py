@@ -8,8 +8,8 @@ import importlib.util
 import io
 import os
 import warnings
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -106,9 +106,11 @@ def readers() -> Sequence[tuple[str, Callable[[Path], tuple[Array, Array]]]]:
     return found
 
 
-def quiet() -> redirect_stdout[io.StringIO]:
-    """Keeps from the output what readers print about files that are none of theirs."""
-    return redirect_stdout(io.StringIO())
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps from the user what readers print about files that are none of theirs."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        yield
 
 
 def meshes_in(folder: Path) -> list[Path]:

@@ -6,9 +6,9 @@ a row as well, that says why.  A worker that dies costs no mesh, and a run that 
 >>> import eman, tempfile
 >>> from pathlib import Path
 >>> folder = Path(tempfile.mkdtemp())
->>> for seed in range(3):
-...     made = eman.creatures.creature(seed, 800)
-...     _ = eman.plot.export_labels(made, made.labels, folder / f"creature{seed}.ply")
+>>> made = eman.creatures.creature(1, 800)
+>>> for name in ("a.ply", "b.ply", "c.ply"):
+...     _ = eman.plot.export_labels(made, made.labels, folder / name)
 >>> batch = eman.distributed.predict(folder, "creature-parts", folder / "labels", workers=1)
 >>> len(batch)
 3
