@@ -8,13 +8,16 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
+import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 from eman._tasks import Outcome, Task, Worker, one_line
@@ -67,10 +70,18 @@ class Engine(ABC):
 
 
 class Processes(Engine):
-    """Processes of this machine, spawned, so that they may use the library whatever this one does."""
+    """Processes of this machine, spawned, so that they may use the library whatever this one does.
+
+    They read their task, a large model perhaps, from a file: starting a process that ends before it has read all that
+    is sent to it waits for ever.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="eman-")
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Remove the file."""
+        self._folder.cleanup()
 
     def processors(self) -> tuple[int, int]:
         """Those that this process may use, by its affinity and its share (cgroups)."""
@@ -78,7 +89,10 @@ class Processes(Engine):
         return found, found
 
     def hire(self, task: Task, threads: int) -> Hand:
-        return _Process(Worker(task, threads))
+        path = Path(self._folder.name) / "task"
+        if not path.exists():
+            path.write_bytes(pickle.dumps(task))
+        return _Process(path, threads)
 
     def died(self, error: Optional[BaseException]) -> bool:
         return isinstance(error, BrokenProcessPool)
@@ -87,8 +101,8 @@ class Processes(Engine):
 class _Process(Hand):
     """A pool of one process, which shows at once that it died, and with what in hand."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _enter, (worker,))
+    def __init__(self, task: Path, threads: int) -> None:
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _enter, (task, threads))
         self._identity = self._pool.submit(os.getpid)
 
     def begin(self) -> Future[None]:
@@ -104,7 +118,7 @@ class _Process(Hand):
 
     def end(self) -> None:
         for process in multiprocessing.active_children():
-            if self._identity.done() and process.pid == self._identity.result():
+            if self._identity.done() and not self._identity.exception() and process.pid == self._identity.result():
                 process.kill()  # it holds nothing that would be lost
         self._pool.shutdown(cancel_futures=True)
 
@@ -112,12 +126,12 @@ class _Process(Hand):
 _worker: Optional[Worker] = None
 
 
-def _enter(worker: Worker) -> None:
+def _enter(task: Path, threads: int) -> None:
     """In a new process: its worker, which does not outlive the process that hired it and leaves Ctrl-C to it."""
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, name="eman-follow", daemon=True).start()
-    _worker = worker
+    _worker = Worker(pickle.loads(task.read_bytes()), threads)
 
 
 def _follow() -> None:

@@ -323,6 +323,21 @@ class TestRefused:
             list(batch)
         assert batch.summary().missing == 4
 
+    def test_programs_that_workers_would_start_again(self, folder: Path, tmp_path: Path) -> None:
+        """Without `if __name__ == "__main__":`; a sentence, where multiprocessing itself may wait for ever."""
+        text = f"""
+            import eman
+            try:
+                eman.distributed.predict({str(folder)!r}, {MODEL!r}, {str(tmp_path / "out")!r}, workers=1).run()
+            except eman.EmanError as error:
+                if __name__ == "__main__":
+                    print(error)
+                raise SystemExit(1)
+            """
+        with program(text, tmp_path) as process:
+            printed, _ = process.communicate(timeout=100)
+        assert printed.startswith("workers end before they are ready; a script must start a batch below `if __name__")
+
 
 class TestDeath:
     def test_a_worker_is_killed(self, folder: Path, pipe: Pipe, tmp_path: Path) -> None:
