@@ -80,6 +80,12 @@ wheel: library $(VENV)/stamp ## A wheel with the library and the models, build/w
 	$(PY) -m pip wheel -q --disable-pip-version-check --no-deps -w $(BUILD)/wheel bindings/python
 	@PYTHON='$(PYTHON)' tests/scripts/try_wheel.sh $(BUILD)/wheel/*.whl
 
+.PHONY: sdist
+sdist: $(VENV)/stamp ## The package with the library's sources, build/sdist, tried with Go and without
+	@rm -rf $(BUILD)/sdist
+	$(PY) -m build -q --sdist -o $(BUILD)/sdist bindings/python
+	@PYTHON='$(PYTHON)' tests/scripts/try_sdist.sh $(BUILD)/sdist/*.tar.gz
+
 .PHONY: addon
 addon: wheel ## The Blender add-on, build/addon: the extension (4.2 and later) and the legacy zip (3.4 to 4.1)
 	$(PY) bindings/blender/build.py --package bindings/python/eman --library $(LIBRARY) --wheel $(BUILD)/wheel/*.whl \
@@ -103,11 +109,14 @@ figures: library $(VENV)/docs rendering ## The pictures of the documentation, dr
 
 # ------------------------------------------------------------------ tests
 
-.PHONY: test lint generated test-go test-processors test-interface test-python test-docs test-hostile test-blender rendering tools
+.PHONY: test lint generated test-go test-processors test-interface test-python test-docs test-hostile test-blender rendering shells tools
 test: lint generated test-go test-processors test-interface test-python test-docs test-hostile test-blender ## Everything that CI runs
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
+
+shells:
+	@tests/scripts/need.sh fish zsh
 
 tools: rendering
 	@tests/scripts/need.sh binutils binutils-aarch64-linux-gnu qemu-user
@@ -166,8 +175,8 @@ PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
 	$(PYTEST) tests --ignore=tests/blender --ignore=tests/hostile $(if $(SELECT),-k '$(SELECT)')
 
-test-python: library $(VENV)/stamp rendering ## The Python package
-	$(PYTEST) bindings/python/tests $(if $(filter generic,$(ISA)),-m 'not long')
+test-python: library $(VENV)/stamp rendering shells ## The Python package
+	$(PYTEST) bindings/python/tests $(if $(ISA),-m 'not once$(if $(filter generic,$(ISA)), and not long)')
 
 test-docs: docs rendering ## Every example of the documentation, its notebook and its command reference
 	$(PYTEST) $(DOCS) -c bindings/python/pyproject.toml
@@ -199,6 +208,7 @@ NAME  ?= $(shell git describe --always --dirty 2>/dev/null || echo latest)
 .PHONY: bench
 bench: library $(VENV)/stamp ## Our figures beside the machine's limit and beside peers (QUICK=1: in a minute)
 	$(PY) tests/bench/table.py $(if $(QUICK),--quick) --name '$(NAME)' --json $(BUILD)/bench/$(NAME).json --markdown $(BUILD)/bench/$(NAME).md
+	$(PY) tests/bench/calls.py
 
 # ------------------------------------------------------------------ installation
 

@@ -13,7 +13,7 @@ Importing the package opens no shared library; the first call does.
 (4,)
 """
 
-from eman import creatures, datasets, plot, transforms
+from eman import creatures, datasets, distributed, plot, transforms
 from eman._version import __version__
 from eman.context import Context, build_info, trim
 from eman.errors import (
@@ -62,6 +62,7 @@ __all__ = [
     "build_info",
     "creatures",
     "datasets",
+    "distributed",
     "equivariance_gap",
     "evaluate",
     "fit",

@@ -27,6 +27,7 @@ STATUS: Final[dict[int, type[errors.EmanError]]] = {
     -500: errors.InternalError,
 }
 E_BUFFER_TOO_SMALL: Final = -101
+E_FORKED: Final = -401
 
 FLOAT32: Final = 1
 FLOAT64: Final = 2
@@ -333,6 +334,8 @@ def last_error() -> str:
 
 def fail(status: int, message: str) -> NoReturn:
     """Raise the exception of a status."""
+    if status == E_FORKED:
+        message = _loader.FORKED
     raise STATUS.get(status, errors.InternalError)(message or f"status {status}")
 
 

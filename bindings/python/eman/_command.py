@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
+from eman import _completion
 from eman._version import __version__
 from eman.errors import EmanError
 
@@ -58,6 +59,7 @@ def parser(prog: str, commands: Sequence[Command]) -> argparse.ArgumentParser:
     """The parser of a program with subcommands."""
     made = _parser(prog, "Equivariant mesh attention networks.")
     made.add_argument("--version", action="version", version=f"eman {__version__}")
+    _completion.add_to(made)
     choices = made.add_subparsers(dest="command", metavar="command", required=True)
     for command in commands:
         added = choices.add_parser(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib.util
+import io
 import os
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import numpy as np
 
@@ -15,6 +19,9 @@ from eman import _arrays
 from eman.errors import EmanError, FileError
 
 Array = _arrays.Array
+
+#: Meshes that are looked for in a folder; a file named by the user may be of any kind that trimesh or meshio reads.
+MESHES = (".obj", ".ply", ".off", ".stl", ".glb", ".gltf", ".vtk", ".vtu", ".vtp", ".msh", ".mesh", ".3mf", ".dae")
 
 # Formats whose vertices are written once per face and have no identity of their own.
 SOUPS = {".stl"}
@@ -37,11 +44,8 @@ def read_mesh(path: Any, weld: Optional[bool]) -> tuple[Array, Array]:
             pass
     except OSError as error:
         raise FileError(error.errno, error.strerror, str(target)) from error
-    readers = [(name, read) for name, read in _READERS if importlib.util.find_spec(name) is not None]
-    if not readers:
-        raise ImportError("reading mesh files needs trimesh or meshio: pip install eman[mesh]")
     reasons = []
-    for name, read in readers:
+    for name, read in readers():
         try:
             vertices, faces = read(target)
         except EmanError:
@@ -92,6 +96,55 @@ def _read_with_meshio(path: Path) -> tuple[Array, Array]:
 
 
 _READERS = (("trimesh", _read_with_trimesh), ("meshio", _read_with_meshio))
+
+
+def readers() -> Sequence[tuple[str, Callable[[Path], tuple[Array, Array]]]]:
+    """What reads mesh files here, by the package's name; ImportError if nothing does."""
+    found = [(name, read) for name, read in _READERS if importlib.util.find_spec(name) is not None]
+    if not found:
+        raise ImportError("reading mesh files needs trimesh or meshio: pip install eman[mesh]")
+    return found
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps from the user what readers print about files that are none of theirs."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        yield
+
+
+def meshes_in(folder: Path) -> list[Path]:
+    """The meshes in a folder and the folders in it, by name; FileError if there is none."""
+    if not folder.is_dir():
+        reason = errno.ENOTDIR if folder.exists() else errno.ENOENT
+        raise FileError(reason, os.strerror(reason), str(folder))
+    found = sorted(
+        Path(parent, name)
+        for parent, _, names in os.walk(folder, onerror=_refused)
+        for name in names
+        if name.lower().endswith(MESHES)
+    )
+    if not found:
+        raise FileError(f"{folder} has no mesh: looked for {', '.join(MESHES)}")
+    return found
+
+
+def _refused(error: OSError) -> None:
+    raise error  # rather than go on as if a folder that may not be read had no meshes
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that at every moment is the old one or the new one as a whole, also if the power fails."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def weld_vertices(vertices: Array, faces: Array) -> tuple[Array, Array]:

@@ -7,10 +7,10 @@ import threading
 import weakref
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NoReturn, Optional
 
 from eman import _loader
-from eman.errors import InvalidArgumentError
+from eman.errors import ForkedError, InvalidArgumentError
 
 
 class Handle:
@@ -33,7 +33,7 @@ class Handle:
         self._closed = False
 
     def __enter__(self) -> ctypes.c_void_p:
-        if _loader.forked():
+        if _loader.forked:
             return self._address
         with self._lock:
             if self._closed:
@@ -47,7 +47,7 @@ class Handle:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        if _loader.forked():
+        if _loader.forked:
             return
         with self._lock:
             self._users -= 1
@@ -60,11 +60,11 @@ class Handle:
 
         The thread itself may enter again: a progress function may use the object whose call it watches.
         """
-        return nullcontext() if _loader.forked() else self._exclusive
+        return nullcontext() if _loader.forked else self._exclusive
 
     def close(self) -> None:
         """Free the object, or let its last user do so; closing twice does nothing."""
-        if _loader.forked():
+        if _loader.forked:
             return
         with self._lock:
             if self._closed:
@@ -82,3 +82,17 @@ class Handle:
     def free_with(self, owner: object) -> None:
         """Close when the owner is garbage or the interpreter ends."""
         weakref.finalize(owner, self.close)
+
+
+class Forked:
+    """What comes before `Mesh` or `Model` among the bases of those that were pickled and arrive in a child of fork.
+
+    They cannot be made there.  But what fails when it is unpickled ends a worker of ``multiprocessing.Pool``, which
+    starts another and waits for ever.  So they arrive, and fail in the worker's function, whose caller gets the error.
+    """
+
+    def __init__(self) -> None:
+        """Without anything that a method would need."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise ForkedError(_loader.FORKED)

@@ -18,24 +18,27 @@ from eman.errors import LibraryError
 #: The ABI that `eman._capi` describes.  A library serves callers of the same or a lower number.
 ABI_VERSION = 1
 
+#: Why a child of fork cannot use the library, and what to do about it.
+FORKED = (
+    "the library was used before this process was forked, and cannot be used in it: start worker processes by the "
+    "method 'spawn' or 'forkserver', or fork before the first call"
+)
+
 _library: Optional[ctypes.CDLL] = None
 _lock = threading.Lock()
-_forked = False
+
+#: Whether this process was forked after the library was opened: each call of it will fail, at once.
+forked = False
 
 
 def _after_fork() -> None:
-    global _lock, _forked
+    global _lock, forked
     _lock = threading.Lock()  # a thread of the parent may have held it in the moment of the fork
-    _forked = _library is not None
+    forked = _library is not None
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def forked() -> bool:
-    """Whether this process was forked after the library was opened: each call of it will fail, at once."""
-    return _forked
 
 
 def _file_names() -> tuple[str, ...]:

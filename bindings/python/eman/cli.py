@@ -1,4 +1,7 @@
-"""The program ``eman``, also ``python -m eman``."""
+"""The program ``eman``, also ``python -m eman``.
+
+A shell completes subcommands, options, names of models and files after ``eman --print-completion bash|zsh|fish``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from eman import _command, convert, demo, reproduce, shipped
-from eman.commands import fields, labels, learn, look
+from eman.commands import fields, labels, learn, look, many
 
 __all__ = ["main"]
 
@@ -20,6 +23,7 @@ COMMANDS = (
     labels.PREDICT,
     labels.EVALUATE,
     labels.VERIFY,
+    many.BATCH,
     convert.COMMAND,
     reproduce.COMMAND,
     shipped.COMMAND,

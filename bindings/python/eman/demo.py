@@ -18,12 +18,13 @@ import numpy as np
 import eman
 from eman import plot, transforms
 from eman._command import Command, main_of_one
-from eman.commands.files import open_model
-from eman.commands.labels import SYMMETRIES, count_labels, names_of
+from eman._tasks import count_labels, names_of
+from eman.commands.labels import SYMMETRIES
 from eman.creatures import SPECIES, Creature, creature
 from eman.gaps import EQUIVARIANT
 from eman.mesh import Mesh
 from eman.model import Model
+from eman.shipped import open_model
 
 #: The largest relative difference of features that counts as equal; double rounding leaves some 1e-13.
 TOLERANCE = 1e-9

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from eman import _arrays, _capi, _files
+from eman import _arrays, _capi, _files, _loader
 from eman._calls import interruptible
-from eman._handle import Handle
+from eman._handle import Forked, Handle
 from eman.context import Context, choice, default_context
 from eman.errors import InvalidArgumentError, InvalidMeshError
 from eman.report import Report
@@ -157,19 +157,22 @@ class Mesh:
                 library.eman_mesh_free(out)  # interrupted when it was just finished
                 raise
         self._own(out, owner, {"gauge": gauge, "seed": seed, "normals": normals, "degenerate": degenerate})
+        self._vertex_count, self._face_count = len(points), len(triangles)
+        if degenerate == "drop":
+            self._face_count = self._counts()[1]
 
     def _own(self, address: ctypes.c_void_p, context: Context, options: dict[str, Any]) -> None:
         self._context = context
         self._options = options
         self._handle = Handle(address, _capi.library().eman_mesh_free, "mesh")
         self._handle.free_with(self)
-        self._vertex_count, self._face_count, _ = self._counts()
 
     @classmethod
     def _adopt(cls, address: ctypes.c_void_p, context: Context, options: dict[str, Any]) -> Mesh:
         """A mesh that the library made from another."""
         mesh = cls.__new__(cls)
         mesh._own(address, context, options)
+        mesh._vertex_count, mesh._face_count, _ = mesh._counts()
         return mesh
 
     @classmethod
@@ -439,11 +442,7 @@ class Mesh:
         >>> np.round(flat.reltan([1.0], "ambient")[0], 6)
         array([[0.707107, 0.707107, 0.      ]])
         """
-        exponents = np.ascontiguousarray(
-            np.atleast_1d(_arrays.reals(np.atleast_1d(powers), "powers", None)), np.float64
-        )
-        if not 1 <= len(exponents) <= _MAX_POWERS:
-            raise InvalidArgumentError(f"powers must be 1 to {_MAX_POWERS} numbers, got {len(exponents)}")
+        exponents = _exponents(powers)
         width = 3 if choice(space, "space", _capi.SPACES) else 2
         options = _capi.RelTanOptions(
             struct_size=ctypes.sizeof(_capi.RelTanOptions),
@@ -459,7 +458,7 @@ class Mesh:
                 lambda control: int(
                     reltan(
                         handle,
-                        exponents.ctypes.data,
+                        exponents,
                         len(exponents),
                         ctypes.byref(options),
                         control,
@@ -604,8 +603,26 @@ class Mesh:
         return _rebuild, (self.vertices, self.faces, frames, self._options)
 
 
+def _exponents(powers: Any) -> ctypes.Array[ctypes.c_double]:
+    """Powers as packed doubles."""
+    if type(powers) is not tuple:
+        powers = _arrays.reals(np.atleast_1d(powers), "powers", None)
+    if not 1 <= len(powers) <= _MAX_POWERS:
+        raise InvalidArgumentError(f"powers must be 1 to {_MAX_POWERS} numbers, got {len(powers)}")
+    try:
+        return (ctypes.c_double * len(powers))(*powers)
+    except TypeError as error:
+        raise InvalidArgumentError(f"powers must be real numbers, got {powers}") from error
+
+
+class _ForkedMesh(Forked, Mesh):
+    """A mesh that arrived in a child of fork."""
+
+
 def _rebuild(vertices: FloatArray, faces: Any, frames: Optional[FloatArray], options: dict[str, Any]) -> Mesh:
     """A pickled mesh, on the default context."""
+    if _loader.forked:
+        return _ForkedMesh()
     return Mesh(vertices, faces, frames=frames, **options)
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from eman import _arrays, _capi
+from eman import _arrays, _capi, _loader
 from eman._calls import interruptible
-from eman._handle import Handle
+from eman._handle import Forked, Handle
 from eman.context import Context, default_context
 from eman.errors import InvalidArgumentError
 from eman.mesh import Mesh, _seed
@@ -892,7 +892,7 @@ class Model:
 
     def _rows(self, mesh: Mesh) -> int:
         _check_mesh(mesh)
-        return mesh.vertex_count if self._task == "segmentation" else 1
+        return mesh._vertex_count if self._task == "segmentation" else 1
 
     def _layer(self, layer: Union[int, str]) -> int:
         names = [found.name for found in self._layers]
@@ -906,12 +906,12 @@ class Model:
 
     def _run(self, mesh: Mesh, progress: Any, call: Callable[[Any, Any, Any], int]) -> None:
         """Make ``call(model, mesh, control)``."""
+        long = mesh._vertex_count * self._size >= LONG
         with self._handle as model, mesh._handle as on:
-            interruptible(
-                lambda control: int(call(model, on, control)),
-                long=mesh.vertex_count * self._size >= LONG,
-                progress=progress,
-            )
+            if progress is None and not long:
+                _capi.check(call(model, on, None))
+            else:
+                interruptible(lambda control: call(model, on, control), long, progress)
 
     # ---------------------------------------------------------------- life
 
@@ -934,7 +934,7 @@ class Model:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)  # on the default context
+        return _rebuild, (type(self), self.to_bytes())
 
     def close(self) -> None:
         """Free the model now rather than when it is garbage; other threads' running calls finish first.
@@ -963,6 +963,15 @@ class Model:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+
+
+class _ForkedModel(Forked, Model):
+    """A model that arrived in a child of fork."""
+
+
+def _rebuild(kind: type[Model], content: bytes) -> Model:
+    """A pickled model, on the default context."""
+    return _ForkedModel() if _loader.forked else kind.from_bytes(content)
 
 
 class _Tensors:

@@ -21,6 +21,7 @@ import numpy as np
 
 from eman import datasets, transforms
 from eman._command import Command
+from eman._journal import Journal
 from eman.datasets import Dataset
 from eman.errors import FileError, InvalidArgumentError
 from eman.evaluation import accuracy
@@ -292,16 +293,10 @@ class _Results:
     """The finished runs, one a line."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._found: dict[str, dict[str, Any]] = {}
-        lines = path.read_text().splitlines() if path.exists() else []
-        for line in lines:
-            try:
-                record = json.loads(line)
-            except ValueError:  # cut off when it was written
-                path.write_text("".join(f"{each}\n" for each in lines if each != line))
-            else:
-                self._found[json.dumps(record["run"], sort_keys=True)] = record["result"]
+        self._journal = Journal(path)
+        self._found: dict[str, dict[str, Any]] = {
+            json.dumps(each["run"], sort_keys=True): each["result"] for each in self._journal.records
+        }
 
     def __contains__(self, key: str) -> bool:
         return key in self._found
@@ -311,8 +306,7 @@ class _Results:
 
     def add(self, key: str, result: dict[str, Any]) -> None:
         self._found[key] = result
-        with self._path.open("a") as file:
-            file.write(json.dumps({"run": json.loads(key), "result": result}) + "\n")
+        self._journal.add({"run": json.loads(key), "result": result})
 
 
 def _train(run: Run, data: Dataset, report: Callable[[Step], object], checkpoint: Path) -> dict[str, Any]:
@@ -433,7 +427,7 @@ def _few(data: Dataset) -> Dataset:
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", choices=EXPERIMENTS, help="a table or figure of the paper")
+    parser.add_argument("experiment", choices=list(EXPERIMENTS), help="a table or figure of the paper")
     parser.add_argument(
         "--data",
         required=True,

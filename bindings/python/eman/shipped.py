@@ -31,7 +31,7 @@ from eman.model import Model
 from eman.train import fit
 from eman.variations import Labelled, labelled
 
-__all__ = ["RECIPES", "Recipe", "checksums", "load", "make", "names"]
+__all__ = ["RECIPES", "Recipe", "checksums", "load", "make", "names", "open_model"]
 
 _FOLDER = Path(__file__).with_name("models")
 _CHECKSUMS = "SHA256SUMS"
@@ -103,6 +103,26 @@ def load(name: str, context: Optional[Context] = None) -> Model:
     if hashlib.sha256(content).hexdigest() != wanted:
         raise FileError(f"{path} is not the model that was shipped: its checksum differs")
     return Model.from_bytes(content, context=context)
+
+
+def open_model(name: str) -> Model:
+    """The model of a file, or one that the package brings.
+
+    Parameters
+    ----------
+    name : str
+        A path, or one of `names`.
+
+    Returns
+    -------
+    Model
+    """
+    if Path(name).exists() or Path(name).suffix:
+        return Model.load(name)
+    known = names()
+    if name in known:
+        return load(name)
+    raise InvalidArgumentError(f"{name} is neither a model file nor one of those shipped: {', '.join(known) or 'none'}")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

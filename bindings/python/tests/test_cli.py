@@ -87,6 +87,9 @@ class TestProgram:
     def test_missing_and_folders(self, tmp_path: Path, capsys: Capture) -> None:
         assert "No such file" in refused(capsys, "info", tmp_path / "none.obj")
         assert "Is a directory" in refused(capsys, "features", tmp_path)
+        (tmp_path / "empty.ply").touch()  # of which meshio also says something itself
+        assert "cannot be read as a mesh" in refused(capsys, "info", tmp_path / "empty.ply")
+        (tmp_path / "empty.ply").unlink()
         assert "has no mesh" in refused(capsys, "check", tmp_path)
         assert "is neither a model file nor one of those shipped" in refused(
             capsys, "predict", tmp_path / "a.obj", "--model", "cats"

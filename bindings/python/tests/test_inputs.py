@@ -7,7 +7,7 @@ import ctypes
 import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import pytest
@@ -109,8 +109,15 @@ def test_building_and_updating_allocate_no_arrays() -> None:
 
 
 def test_results_allocate_themselves_only() -> None:
-    mesh = eman.Mesh(eman.creatures.creature(0, 5000))
-    for call in (mesh.reltan, lambda: mesh.vertex_normals, lambda: mesh.edge_angles):
+    mesh, model = eman.Mesh(eman.creatures.creature(0, 5000)), eman.Model("surface", classes=40)
+    calls: tuple[Callable[[], np.ndarray], ...] = (
+        mesh.reltan,
+        lambda: mesh.vertex_normals,
+        lambda: mesh.edge_angles,
+        lambda: model.predict(mesh),  # type: ignore[return-value]
+        lambda: model.logits(mesh),
+    )
+    for call in calls:
         assert allocated(call) < call().nbytes + 10_000
 
 

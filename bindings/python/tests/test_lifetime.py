@@ -339,28 +339,6 @@ class TestFork:
         )
         assert printed == "{0}"
 
-    @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-    def test_multiprocessing(self, method: str, tmp_path: Path) -> None:
-        printed = script(
-            f"""
-            import multiprocessing, warnings, eman
-            warnings.simplefilter("ignore")
-
-            def work(seed):
-                try:
-                    return eman.Mesh(eman.creatures.creature(seed, 800)).edge_count
-                except eman.ForkedError as error:
-                    return "ForkedError"
-
-            if __name__ == "__main__":
-                eman.build_info()
-                with multiprocessing.get_context({method!r}).Pool(2) as pool:
-                    print(pool.map_async(work, [1, 2]).get(timeout=30))
-            """,
-            tmp_path,
-        )
-        assert printed == ("['ForkedError', 'ForkedError']" if method == "fork" else "[4788, 4788]")
-
 
 @needs_fork
 class TestInterrupt:

@@ -563,21 +563,6 @@ class TestLife:
             assert not equal(other, model)
         assert pickle.loads(pickle.dumps(model)).context is not model.context
 
-    def test_spawned_workers(self, tmp_path: Path) -> None:
-        printed = script(
-            """
-            import multiprocessing, numpy as np, eman
-            def work(model, mesh):
-                return model.predict(mesh)
-            if __name__ == "__main__":
-                model, mesh = eman.Model("default", classes=4), eman.Mesh(eman.creatures.creature(0, 800))
-                with multiprocessing.get_context("spawn").Pool(1) as pool:
-                    print(np.array_equal(pool.apply(work, (model, mesh)), model.predict(mesh)))
-            """,
-            tmp_path,
-        )
-        assert printed == "True"
-
     def test_closing(self, mesh: eman.Mesh) -> None:
         with small() as model:
             assert model.predict(mesh).shape == (800,)  # type: ignore[union-attr]

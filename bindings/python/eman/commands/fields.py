@@ -40,9 +40,8 @@ def view(chosen: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _configure_features(parser: argparse.ArgumentParser) -> None:
-    files.add_mesh(parser)
-    parser.add_argument("--kind", choices=("reltan", "get"), default="reltan", help="default: %(default)s")
+def add_features(parser: Any) -> None:
+    """How features are computed."""
     parser.add_argument(
         "--powers", type=float, nargs="+", default=[0.5, 0.7], metavar="R", help="of RelTan (default: 0.5 0.7)"
     )
@@ -53,6 +52,12 @@ def _configure_features(parser: argparse.ArgumentParser) -> None:
         help="coordinates of RelTan: in each vertex's frame, or of space (default: %(default)s)",
     )
     parser.add_argument("--normals", choices=("area", "angle"), default="area", help="weights of faces in a normal")
+
+
+def _configure_features(parser: argparse.ArgumentParser) -> None:
+    files.add_mesh(parser)
+    parser.add_argument("--kind", choices=("reltan", "get"), default="reltan", help="default: %(default)s")
+    add_features(parser)
     parser.add_argument("--output", type=Path, metavar="NPY", help="default: the mesh's name with .reltan.npy, here")
     parser.add_argument("--ply", type=Path, metavar="PLY", help="the mesh coloured by the length of the last vector")
 

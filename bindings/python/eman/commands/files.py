@@ -5,25 +5,20 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib.util
-import io
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
 import numpy.typing as npt
 
-from eman import _files, shipped
+from eman import _files
 from eman.errors import FileError, InvalidArgumentError
 from eman.mesh import Mesh
-from eman.model import Model
 
 Array = npt.NDArray[Any]
-
-#: Meshes that are looked for in a folder; a file named by the user may be of any kind that trimesh or meshio reads.
-MESHES = (".obj", ".ply", ".off", ".stl", ".glb", ".gltf", ".vtk", ".vtu", ".vtp", ".msh", ".mesh", ".3mf", ".dae")
 
 #: Labels beside a mesh, with the same stem.
 LABELS = (".npy", ".txt", ".seg")
@@ -51,50 +46,25 @@ def add_weld(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
+def add_model(parser: Any, *, required: bool = True) -> None:
     """The option that names a model."""
-    parser.add_argument("--model", required=True, metavar="MODEL", help="a model file, or the name of a shipped model")
+    parser.add_argument(
+        "--model", required=required, metavar="MODEL", help="a model file, or the name of a shipped model"
+    )
 
 
 def read_mesh(path: Path, weld: bool, **options: Any) -> Mesh:
     """A mesh; faces that name a vertex twice are dropped."""
-    with _quiet():
+    with _files.quiet():
         return Mesh.from_file(path, weld=weld or None, degenerate="drop", **options)
-
-
-def _quiet() -> redirect_stdout[io.StringIO]:
-    """Keeps from the output what readers print about files that are none of theirs."""
-    return redirect_stdout(io.StringIO())
 
 
 def meshes_in(paths: Sequence[Path]) -> list[Path]:
     """Files as they are, and the meshes in folders, by name."""
     found: list[Path] = []
     for path in paths:
-        found += _meshes(path) if path.is_dir() else [path]
+        found += _files.meshes_in(path) if path.is_dir() else [path]
     return found
-
-
-def _meshes(folder: Path) -> list[Path]:
-    """The meshes in a folder and the folders in it, by name."""
-    if not folder.is_dir():
-        reason = errno.ENOTDIR if folder.exists() else errno.ENOENT
-        raise FileError(reason, os.strerror(reason), str(folder))
-    os.scandir(folder).close()  # says so where it may not be read
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in MESHES)
-    if not found:
-        raise FileError(f"{folder} has no mesh: looked for {', '.join(MESHES)}")
-    return found
-
-
-def open_model(name: str) -> Model:
-    """The model of a file, or one that the package brings."""
-    if Path(name).exists() or Path(name).suffix:
-        return Model.load(name)
-    known = shipped.names()
-    if name in known:
-        return Model.shipped(name)
-    raise InvalidArgumentError(f"{name} is neither a model file nor one of those shipped: {', '.join(known) or 'none'}")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -115,7 +85,7 @@ def labelled_in(folder: Path, weld: bool, name: Optional[str] = None) -> tuple[l
     `PROPERTIES`.
     """
     found, without = [], []
-    paths = _meshes(folder)
+    paths = _files.meshes_in(folder)
     with bar("meshes", len(paths)) as move:
         for path in paths:
             labels = labels_of(path, name)
@@ -148,7 +118,7 @@ def labels_of(path: Path, name: Optional[str] = None) -> Optional[Array]:
 
 def _fitting(path: Path, labels: Array, weld: bool) -> tuple[Mesh, Array]:
     """A mesh and its labels, those of the vertices that welding keeps."""
-    with _quiet():
+    with _files.quiet():
         vertices, faces = _files.read_mesh(path, weld=False)
     if len(labels) != len(vertices):
         faces_too = ": those of faces must be carried to the vertices first" if len(labels) == len(faces) else ""

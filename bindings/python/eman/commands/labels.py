@@ -9,8 +9,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-from eman import plot
+from eman import plot, shipped
 from eman._command import Command
+from eman._tasks import count_labels, names_of
 from eman.commands import files
 from eman.commands.fields import add_view, view
 from eman.errors import InvalidArgumentError
@@ -28,11 +29,6 @@ SYMMETRIES = {
     "similarity": "rotated, moved and scaled",
     "permutation": "vertices, faces and corners renumbered",
 }
-
-
-def names_of(model: Model) -> list[str]:
-    """The names of a model's classes, or their numbers."""
-    return model.labels or [str(number) for number in range(model.classes)]
 
 
 def _configure_predict(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +49,7 @@ def _configure_predict(parser: argparse.ArgumentParser) -> None:
 def _predict(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
     outputs = [files.writable(path, [".npy", ".txt", ".ply", ".png"]) for path in chosen.output]
     confidence = None if chosen.confidence is None else files.writable(chosen.confidence, [".npy", ".txt"])
-    with files.open_model(chosen.model) as model, files.read_mesh(chosen.mesh, chosen.weld) as mesh:
+    with shipped.open_model(chosen.model) as model, files.read_mesh(chosen.mesh, chosen.weld) as mesh:
         with files.bar("labels") as bar:
             labels, probabilities = model.top(mesh, 1, progress=bar.progress)
         result: dict[str, Any] = {"mesh": str(chosen.mesh), "model": chosen.model}
@@ -83,12 +79,6 @@ def _predict(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
     }
 
 
-def count_labels(labels: files.Array, names: list[str]) -> dict[str, int]:
-    """How many vertices have each of the labels that occur."""
-    counts = np.bincount(labels, minlength=len(names))
-    return {name: int(count) for name, count in zip(names, counts) if count}
-
-
 def write_labels(path: Path, mesh: Mesh, labels: files.Array, model: Model, picture: dict[str, Any]) -> None:
     """Labels in the form that the file's suffix says."""
     if path.suffix == ".png":
@@ -114,7 +104,7 @@ def _configure_evaluate(parser: argparse.ArgumentParser) -> None:
 def _evaluate(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
     rows = []
     parts: list[Evaluation] = []
-    with files.open_model(chosen.model) as model:
+    with shipped.open_model(chosen.model) as model:
         if model.task == "classification":
             raise InvalidArgumentError(f"{chosen.model} labels a mesh as a whole, not its vertices")
         found, without = files.labelled_in(chosen.folder, chosen.weld, chosen.property)
@@ -165,7 +155,7 @@ def _configure_verify(parser: argparse.ArgumentParser) -> None:
 def _verify(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
     if not chosen.bound >= 0:
         raise InvalidArgumentError(f"--bound must not be negative, got {chosen.bound}")
-    with files.open_model(chosen.model) as model, files.read_mesh(chosen.mesh, chosen.weld) as mesh:
+    with shipped.open_model(chosen.model) as model, files.read_mesh(chosen.mesh, chosen.weld) as mesh:
         gaps = {}
         say(f"mean squared difference of the log-probabilities on {chosen.mesh}; allowed: {chosen.bound:g}")
         with files.bar("symmetries", len(TRANSFORMS)) as move:

@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 import numpy as np
 
+from eman import shipped
 from eman._command import Command
 from eman.commands import files
 from eman.errors import FileError, InvalidArgumentError
@@ -113,7 +114,7 @@ def _names_in(folder: Path) -> list[str]:
 def _model(chosen: argparse.Namespace, names: Sequence[str], classes: int) -> Model:
     """The network to begin with, which has a class for each label."""
     if chosen.begin:
-        model = files.open_model(chosen.begin)
+        model = shipped.open_model(chosen.begin)
         if model.task == "classification":
             raise InvalidArgumentError(f"{chosen.begin} labels a mesh as a whole, not its vertices")
         if names and names != model.labels:

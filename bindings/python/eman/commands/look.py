@@ -40,7 +40,7 @@ def _info(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
         return _installation(say)
     path = Path(chosen.what)
     if path.suffix == ".safetensors" or (not path.exists() and chosen.what in shipped.names()):
-        with files.open_model(chosen.what) as model:
+        with shipped.open_model(chosen.what) as model:
             return _model(chosen.what, model, say)
     with files.read_mesh(path, chosen.weld) as mesh:
         return _mesh(path, mesh, say)
