@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from eman import plot
+from eman import plot, shipped
 from eman._command import Command
 from eman.commands import files
 from eman.errors import InvalidArgumentError
@@ -138,7 +138,7 @@ def _render(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
 def _draw_attention(chosen: argparse.Namespace, mesh: Mesh, output: Path) -> str:
     if chosen.model is None:
         raise InvalidArgumentError("--attention needs --model MODEL")
-    with files.open_model(chosen.model) as model:
+    with shipped.open_model(chosen.model) as model:
         if "surface" in model.spec:
             raise InvalidArgumentError(f"{chosen.model} runs on samples of the surface, not on the vertices")
         layer = chosen.layer or next((found.name for found in model.layers if found.heads), None)
