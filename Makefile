@@ -11,6 +11,7 @@ DESTDIR ?=
 PYTHON  ?= python3
 MESH    ?=
 ISA     ?=
+PLATFORM ?=
 SELECT  ?=
 
 VERSION := $(shell sed -n 's/^\#define EMAN_VERSION_STRING "\(.*\)"/\1/p' include/eman.h)
@@ -18,14 +19,12 @@ ABI     := $(shell sed -n 's/^\#define EMAN_ABI_VERSION \([0-9]*\)/\1/p' include
 
 VENV    := $(BUILD)/venv
 PY      := $(VENV)/bin/python
-LIBRARY := $(BUILD)/libeman.so
-SONAME  := libeman.so.$(ABI)
+include capi/platforms.mk
 
 # With ISA=avx2, or another instruction set, the suites run as on a processor
 # that has no faster one: the tag emantest obeys EMAN_TEST_ISA, and the tests
 # fail where other kernels are taken.
 ifneq ($(ISA),)
-  LIBRARY := $(BUILD)/emantest/libeman.so
   TAGS    := -tags emantest
   export EMAN_TEST_ISA := $(ISA)
   export EMAN_LIBRARY  := $(CURDIR)/$(LIBRARY)
@@ -35,11 +34,9 @@ GO_SOURCES := $(shell find capi core geometry simd -name '*.go' -o -name '*.s' -
               go.mod go.sum include/eman.h capi/exports.map
 C_SOURCES  := $(shell find include capi tests -name '*.c' -o -name '*.h' -o -name '*.hpp' -o -name '*.cpp')
 
-# Every public name is listed; nothing else leaves the library. nodelete, as a
-# Go runtime cannot be unloaded.
-LINK := -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/capi/exports.map \
-        -Wl,-z,now -Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete
-GO_BUILD := CGO_ENABLED=1 GOAMD64=v1 go build -buildmode=c-shared -trimpath $(TAGS)
+# No path of this machine leaves with the library: the same sources and
+# compilers give the same bytes in any folder.
+GO_BUILD := $(GO_ENVIRONMENT) CGO_ENABLED=1 GOAMD64=v1 go build -buildmode=c-shared -trimpath $(TAGS)
 # Go's cache of results does not see the variable that a package reads at its start.
 GO_TEST  := go test $(if $(ISA),-count=1) $(TAGS)
 
@@ -51,11 +48,12 @@ library: $(LIBRARY) ## The shared library, build/libeman.so (the default)
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-$(LIBRARY): $(GO_SOURCES)
+$(LIBRARY): $(GO_SOURCES) $(INPUTS)
 	@mkdir -p $(@D)
-	$(GO_BUILD) -ldflags "-s -w -extldflags '$(LINK)'" -o $@ ./capi
-	@rm -f $(@D)/libeman.h
-	@ln -sf libeman.so $(@D)/$(SONAME)
+	$(GO_BUILD) -ldflags "-s -w -buildid= -extldflags '$(LINK)'" -o $@ ./capi
+	@rm -f $(basename $@).h
+	@$(if $(SONAME),ln -sf $(@F) $(@D)/$(SONAME))
+	@$(CHECK)
 
 # ------------------------------------------------------------------ Python
 
@@ -171,15 +169,10 @@ NAME  ?= $(shell git describe --always --dirty 2>/dev/null || echo latest)
 bench: library $(VENV)/stamp ## Our figures beside the machine's limit and beside peers (QUICK=1: in a minute)
 	$(PY) tests/bench/table.py $(if $(QUICK),--quick) --name '$(NAME)' --json $(BUILD)/bench/$(NAME).json --markdown $(BUILD)/bench/$(NAME).md
 
-# ------------------------------------------------------------------ installation
+# ------------------------------------------------------------------ packages
 
-.PHONY: install clean
-install: library ## Library and header into PREFIX
-	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
-	install -m 755 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/libeman.so.$(ABI).$(VERSION)
-	ln -sf libeman.so.$(ABI).$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libeman.so
-	install -m 644 include/eman.h include/eman.hpp $(DESTDIR)$(PREFIX)/include/
+include capi/install.mk
 
+.PHONY: clean
 clean: ## Removes build/
 	rm -rf $(BUILD)
