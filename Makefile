@@ -173,6 +173,11 @@ bench: library $(VENV)/stamp ## Our figures beside the machine's limit and besid
 
 include capi/install.mk
 
+.PHONY: abi
+abi: ## What a release keeps for ever, into tests/abi: its header, and libabigail's description of it
+	install -D -m 644 include/eman.h tests/abi/$(VERSION)/eman.h
+	tests/scripts/abi.sh include capi tests/abi/$(VERSION)/libeman.xml
+
 .PHONY: clean
 clean: ## Removes build/
 	rm -rf $(BUILD)

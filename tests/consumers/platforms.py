@@ -30,8 +30,8 @@ class Platform:
     def cc(self) -> str:
         return f"{self.prefix}gcc" if self.prefix else "cc"
 
-    def compile(self, source: Path, output: Path, *flags: str, tree: Path) -> Path:
-        """A program against the library of an installed tree."""
+    def compile(self, source: Path, output: Path, *flags: str, tree: Path, headers: Path | None = None) -> Path:
+        """A program against the library of an installed tree, and its headers unless others are given."""
         command = [
             self.cc,
             "-O1",
