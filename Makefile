@@ -19,7 +19,7 @@ ABI     := $(shell sed -n 's/^\#define EMAN_ABI_VERSION \([0-9]*\)/\1/p' include
 
 VENV    := $(BUILD)/venv
 PY      := $(VENV)/bin/python
-include capi/platforms.mk
+include capi/package/platforms.mk
 
 # With ISA=avx2, or another instruction set, the suites run as on a processor
 # that has no faster one: the tag emantest obeys EMAN_TEST_ISA, and the tests
@@ -171,7 +171,8 @@ bench: library $(VENV)/stamp ## Our figures beside the machine's limit and besid
 
 # ------------------------------------------------------------------ packages
 
-include capi/install.mk
+include capi/package/install.mk
+include capi/package/dist.mk
 
 .PHONY: abi
 abi: ## What a release keeps for ever, into tests/abi: its header, and libabigail's description of it

@@ -2,33 +2,66 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-#: ELF's numbers of processors.
-_MACHINES = {62: "x86_64", 183: "aarch64"}
+#: ELF's, PE's and Mach-O's numbers of processors.
+_ELF = {62: "x86_64", 183: "aarch64"}
+_PE = {0x8664: "amd64", 0xAA64: "arm64"}
+_MACH_O = {0x01000007: "x86_64", 0x0100000C: "arm64"}
+
+
+def _number(content: bytes, offset: int, size: int = 4) -> int:
+    return int.from_bytes(content[offset : offset + size], "little")
 
 
 def platform_tag(library: bytes) -> str:
-    """The tag of PEP 600: the processor, and the newest glibc that a symbol of the library is of."""
-    versions = {(int(major), int(minor)) for major, minor in re.findall(rb"GLIBC_(\d+)\.(\d+)", library)}
-    major, minor = max(versions)
-    return f"manylinux_{major}_{minor}_{_MACHINES[int.from_bytes(library[18:20], 'little')]}"
+    """Where a shared library runs: the processor, and the oldest system, as its file says.
+
+    On Linux that is PEP 600's tag of the newest glibc that a symbol is of; on macOS, the version it was linked for.
+    """
+    if library[:4] == b"\x7fELF":
+        versions = {(int(major), int(minor)) for major, minor in re.findall(rb"GLIBC_(\d+)\.(\d+)", library)}
+        major, minor = max(versions)
+        return f"manylinux_{major}_{minor}_{_ELF[_number(library, 18, 2)]}"
+    if library[:2] == b"MZ":
+        return f"win_{_PE[_number(library, _number(library, 0x3C) + 4, 2)]}"
+    if library[:4] == b"\xcf\xfa\xed\xfe":
+        major, minor = _macos(library)
+        return f"macosx_{major}_{minor}_{_MACH_O[_number(library, 4)]}"
+    raise ValueError("the library is neither ELF, PE nor 64-bit Mach-O")
+
+
+def _macos(library: bytes) -> tuple[int, int]:
+    """The version in the load command LC_BUILD_VERSION."""
+    command = 32
+    for _ in range(_number(library, 16)):
+        if _number(library, command) == 0x32:
+            return library[command + 14], library[command + 13]
+        command += _number(library, command + 4)
+    raise ValueError("the library does not say for which macOS it is")
 
 
 class LibraryHook(BuildHookInterface):
-    """Of hatchling, for wheels; an editable installation finds the library in the repository."""
+    """Of hatchling, for wheels; an editable installation finds the library in the repository.
+
+    EMAN_WHEEL_LIBRARY names the library of another platform.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the library to the files of a wheel."""
         if version == "editable":
             return
-        library = Path(self.root).parents[1] / "build" / "libeman.so"
+        build = Path(self.root).parents[1] / "build"
+        names = {"win32": "eman.dll", "darwin": "libeman.dylib"}
+        library = Path(os.environ.get("EMAN_WHEEL_LIBRARY") or build / names.get(sys.platform, "libeman.so"))
         if not library.exists():
             raise FileNotFoundError(f"{library} is missing: `make` builds it, for which Go and a C compiler are needed")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform_tag(library.read_bytes())}"
-        build_data["force_include"][str(library)] = "eman/libeman.so"
+        build_data["force_include"][str(library)] = f"eman/{library.name}"
