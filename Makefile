@@ -85,8 +85,8 @@ addon: wheel ## The Blender add-on, build/addon: the extension (4.2 and later) a
 
 # ------------------------------------------------------------------ tests
 
-.PHONY: test lint generated test-go test-processors test-interface test-python test-blender rendering tools
-test: lint generated test-go test-processors test-interface test-python test-blender ## Everything that CI runs
+.PHONY: test lint generated test-go test-processors test-interface test-python test-packages test-blender rendering tools
+test: lint generated test-go test-processors test-interface test-python test-packages test-blender ## Everything that CI runs
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
@@ -146,10 +146,15 @@ PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
 
 # SELECT names some of the tests, as pytest -k does.
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
-	$(PYTEST) tests --ignore=tests/blender $(if $(SELECT),-k '$(SELECT)')
+	$(PYTEST) tests --ignore=tests/blender --ignore=tests/consumers $(if $(SELECT),-k '$(SELECT)')
 
 test-python: library $(VENV)/stamp rendering ## The Python package
 	$(PYTEST) bindings/python/tests $(if $(filter generic,$(ISA)),-m 'not long')
+
+test-packages: $(VENV)/packaging ## Packages, projects that use them, and the binary interface, on each platform
+	@tests/scripts/need.sh cmake pkg-config abigail-tools clang llvm binutils dpkg-dev lintian \
+	  g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user g++-mingw-w64-x86-64 wine wine64
+	$(PYTEST) tests/consumers $(if $(SELECT),-k '$(SELECT)')
 
 # Debian's Blender has the legacy zip; the extension is tried in Blender as a
 # module, bpy of PyPI, which is for Python 3.11.

@@ -3,6 +3,7 @@
 
 PLATFORMS ?= $(ALL_PLATFORMS)
 DIST      := $(BUILD)/dist
+DEBS      := $(BUILD)/deb
 PACKAGE   := $(TARGET)/package
 STEM      := eman-$(VERSION)-$(PLATFORM)
 DOCUMENTS := share/doc/libeman
@@ -24,7 +25,7 @@ archive: library $(VENV)/packaging
 	@$(PY) capi/package/sbom.py $(LIBRARY) --version $(VERSION) --sbom $(DIST)/$(STEM).cdx.json --notices $(PACKAGE)/$(STEM)/$(DOCUMENTS)/NOTICES
 	@tar --sort=name --format=ustar --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
 	  -C $(PACKAGE) -c $(STEM) | gzip -9n >$(DIST)/$(STEM).tar.gz
-	@EMAN_WHEEL_LIBRARY=$(CURDIR)/$(LIBRARY) $(PY) -m pip wheel -q --disable-pip-version-check --no-deps -w $(PACKAGE)/wheel bindings/python
+	@EMAN_WHEEL_LIBRARY=$(CURDIR)/$(LIBRARY) $(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w $(PACKAGE)/wheel bindings/python
 	@cp $(PACKAGE)/wheel/*.whl $(DIST)
 	@$(PY) bindings/blender/build.py --package bindings/python/eman --library $(LIBRARY) --wheel $(PACKAGE)/wheel/*.whl \
 	  --platform $(subst darwin,macos,$(OS))-$(subst amd64,x64,$(GOARCH)) --output $(DIST) >/dev/null
@@ -34,4 +35,4 @@ deb: library $(VENV)/packaging ## Debian packages libeman1 and libeman-dev, buil
 	@rm -rf $(PACKAGE)
 	@umask 022; $(MAKE) --no-print-directory install PREFIX=/usr LIBDIR=$(MULTIARCH) DESTDIR=$(PACKAGE)/tree
 	@$(PY) capi/package/sbom.py $(LIBRARY) --version $(VERSION) --sbom $(PACKAGE)/sbom.json --notices $(PACKAGE)/notices
-	@capi/package/deb.sh $(PACKAGE)/tree $(MULTIARCH) $(VERSION) $(PACKAGE)/notices $(BUILD)/deb
+	@capi/package/deb.sh $(PACKAGE)/tree $(MULTIARCH) $(VERSION) $(PACKAGE)/notices $(DEBS)

@@ -17,10 +17,10 @@ ifneq ($(PLATFORM),)
   OS     := $(word 1,$(subst -, ,$(PLATFORM)))
   GOARCH := $(word 2,$(subst -, ,$(PLATFORM)))
   TARGET := $(BUILD)/$(PLATFORM)
-  ZIG    := $(CURDIR)/$(VENV)/bin/python-zig cc -target $(subst amd64,x86_64,$(subst arm64,aarch64,$(GOARCH)))
+  ZIG    := $(abspath $(VENV))/bin/python-zig cc -target $(subst amd64,x86_64,$(subst arm64,aarch64,$(GOARCH)))
   CROSS_linux   := $(ZIG)-linux-gnu.$(GLIBC)
   CROSS_darwin  := $(ZIG)-macos.$(MACOS)
-  CROSS_windows := x86_64-w64-mingw32-gcc
+  CROSS_windows := $(CURDIR)/capi/package/mingw.sh
   GO_ENVIRONMENT := GOOS=$(OS) GOARCH=$(GOARCH) CC='$(CROSS_$(OS))'
   INPUTS := $(VENV)/packaging
 else
@@ -52,7 +52,7 @@ else
   SONAME  := libeman.so.$(ABI)
   # nodelete, as a Go runtime cannot be unloaded.
   LINK    := -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/capi/exports.map \
-             -Wl,-z,now -Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete -Wl,--build-id=sha1
+             -Wl,-z,now -Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete -Wl,--build-id=sha1 -Wl,--strip-all
   ifneq ($(PLATFORM),)
     CHECK = newest=$$(objdump -T $@ | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1); \
       echo "$(PLATFORM): the newest glibc that a symbol needs is $$newest"; \

@@ -22,7 +22,6 @@ class Platform:
     prefix: str = ""  # of the compilers' names
     emulator: tuple[str, ...] = ()
     cmake: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()  # with which a program needs nothing but the library
     library: str = "lib/libeman.so.1"
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -43,7 +42,7 @@ class Platform:
             "-o",
             str(output),
         ]
-        subprocess.run([*command, *self.flags, f"-L{tree / 'lib'}", *flags, "-lm"], check=True)
+        subprocess.run([*command, f"-L{tree / 'lib'}", *flags, "-lm"], check=True)
         return output
 
     def run(self, program: Path, *arguments: str, tree: Path) -> str:
@@ -69,9 +68,8 @@ WINDOWS = Platform(
     "x86_64-w64-mingw32-",
     ("wine",),
     ("-DCMAKE_SYSTEM_NAME=Windows", "-DCMAKE_EXE_LINKER_FLAGS=-static"),
-    ("-static",),
-    "bin/eman.dll",
-    {"WINEDEBUG": "-all"},
+    library="bin/eman.dll",
+    environment={"WINEDEBUG": "-all"},
 )
 
 
