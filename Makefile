@@ -101,8 +101,8 @@ lint: $(VENV)/stamp ## Formatting and static analysis
 	@$(STATICCHECK) ./...
 	@echo "clang-format, ruff, mypy"
 	@$(VENV)/bin/clang-format --dry-run -Werror $(C_SOURCES)
-	@$(VENV)/bin/ruff check -q bindings tests
-	@$(VENV)/bin/ruff format -q --check bindings tests
+	@$(VENV)/bin/ruff check -q bindings capi tests
+	@$(VENV)/bin/ruff format -q --check bindings capi tests
 	@$(VENV)/bin/mypy --config-file bindings/python/pyproject.toml bindings/python/eman
 
 generated: ## The committed assembly is what its generator writes

@@ -31,18 +31,9 @@ class Platform:
 
     def compile(self, source: Path, output: Path, *flags: str, tree: Path, headers: Path | None = None) -> Path:
         """A program against the library of an installed tree, and its headers unless others are given."""
-        command = [
-            self.cc,
-            "-O1",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            f"-I{tree / 'include'}",
-            str(source),
-            "-o",
-            str(output),
-        ]
-        subprocess.run([*command, f"-L{tree / 'lib'}", *flags, "-lm"], check=True)
+        flags = (f"-I{headers or tree / 'include'}", f"-L{tree / 'lib'}", *flags, "-lm")
+        command = [self.cc, "-O1", "-Wall", "-Wextra", "-Werror", source, "-o", output, *flags]
+        subprocess.run(command, check=True)
         return output
 
     def run(self, program: Path, *arguments: str, tree: Path) -> str:
