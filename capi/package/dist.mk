@@ -8,8 +8,7 @@ PACKAGE   := $(TARGET)/package
 STEM      := eman-$(VERSION)-$(PLATFORM)
 DOCUMENTS := share/doc/libeman
 
-SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
-export SOURCE_DATE_EPOCH
+dist archive deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 .PHONY: dist archive deb
 dist: $(VENV)/packaging ## Archives, wheels and add-ons for PLATFORMS with checksums, build/dist

@@ -38,7 +38,10 @@ class Platform:
 
     def run(self, program: Path, *arguments: str, tree: Path) -> str:
         """What a program prints that finds the library of the tree as a system's loader does."""
-        paths = {"LD_LIBRARY_PATH": str(tree / "lib"), "WINEPATH": f"Z:{tree / 'bin'}"}
+        paths = {
+            "LD_LIBRARY_PATH": str(tree / "lib"),
+            "WINEPATH": f"Z:{tree / 'bin'};Z:/usr/x86_64-w64-mingw32/lib",  # mingw's libwinpthread-1.dll
+        }
         environment = {**os.environ, **paths, **self.environment}
         command = [*self.emulator, str(program), *arguments]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)

@@ -124,6 +124,13 @@ def test_dynamic_section(trees: dict[str, Path], name: str) -> None:
     assert max((int(a), int(b)) for a, b in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols)) <= (2, 17)
 
 
+def test_library_of_windows(trees: dict[str, Path]) -> None:
+    """It needs nothing of the compiler that built it."""
+    need("x86_64-w64-mingw32-objdump")
+    headers = output("x86_64-w64-mingw32-objdump", "-p", trees["windows-amd64"] / LIBRARIES["windows"])
+    assert set(re.findall(r"DLL Name: (\S+)", headers)) == {"KERNEL32.dll", "msvcrt.dll"}
+
+
 @pytest.mark.parametrize("name", ["darwin-amd64", "darwin-arm64"])
 def test_library_of_macos(trees: dict[str, Path], name: str) -> None:
     """It is loaded by its place beside the program, needs the system alone and, on arm64, is signed ad hoc."""
@@ -135,10 +142,10 @@ def test_library_of_macos(trees: dict[str, Path], name: str) -> None:
 
 
 @pytest.mark.parametrize("platform", [OLD_GLIBC, ARM64, WINDOWS], ids=lambda p: p.name, indirect=True)
-@pytest.mark.parametrize("program", ["features.c", "surfaces.c"])
+@pytest.mark.parametrize("program", ["features.c", "surfaces.c", "trainers.c", "unreadable.c"])
 def test_programs_run(trees: dict[str, Path], tmp_path: Path, platform: Platform, program: str) -> None:
     tree = trees[platform.name]
-    built = platform.compile(PROGRAMS / program, tmp_path / "program.exe", "-leman", tree=tree)
+    built = platform.compile(PROGRAMS / program, tmp_path / "program.exe", "-leman", "-pthread", tree=tree)
     assert re.search("difference after a similarity|^0 failures", platform.run(built, tree=tree), re.M)
 
 
