@@ -83,10 +83,26 @@ addon: wheel ## The Blender add-on, build/addon: the extension (4.2 and later) a
 	$(PY) bindings/blender/build.py --package bindings/python/eman --library $(LIBRARY) --wheel $(BUILD)/wheel/*.whl \
 	  --output $(BUILD)/addon
 
+# ------------------------------------------------------------------ documentation
+
+DOCS := bindings/python/docs
+.PHONY: docs figures
+$(VENV)/docs: $(DOCS)/requirements.txt $(VENV)/stamp
+	@$(PY) -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+docs: library $(VENV)/docs ## The documentation, build/docs/index.html; a dead link or a missing name is an error
+	@cd bindings/python && NO_MKDOCS_2_WARNING=1 ../../$(VENV)/bin/mkdocs build --clean
+
+figures: library $(VENV)/docs rendering ## The pictures of the documentation, drawn again by its notebook
+	@mkdir -p $(BUILD)/figures
+	$(PY) $(DOCS)/run.py $(DOCS)/figures.ipynb $(BUILD)/figures
+	@cp $(BUILD)/figures/*.png $(DOCS)/
+
 # ------------------------------------------------------------------ tests
 
-.PHONY: test lint generated test-go test-processors test-interface test-python test-packages test-blender rendering tools
-test: lint generated test-go test-processors test-interface test-python test-packages test-blender ## Everything that CI runs
+.PHONY: test lint generated test-go test-processors test-interface test-python test-docs test-packages test-hostile test-blender rendering tools
+test: lint generated test-go test-processors test-interface test-python test-docs test-packages test-hostile test-blender ## Everything that CI runs
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
@@ -146,7 +162,7 @@ PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
 
 # SELECT names some of the tests, as pytest -k does.
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
-	$(PYTEST) tests --ignore=tests/blender --ignore=tests/consumers $(if $(SELECT),-k '$(SELECT)')
+	$(PYTEST) tests --ignore=tests/blender --ignore=tests/hostile --ignore=tests/consumers $(if $(SELECT),-k '$(SELECT)')
 
 test-python: library $(VENV)/stamp rendering ## The Python package
 	$(PYTEST) bindings/python/tests $(if $(filter generic,$(ISA)),-m 'not long')
@@ -155,6 +171,19 @@ test-packages: $(VENV)/packaging ## Packages, projects that use them, and the bi
 	@tests/scripts/need.sh cmake pkg-config abigail-tools clang llvm binutils dpkg-dev lintian \
 	  g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user g++-mingw-w64-x86-64 wine wine64
 	$(PYTEST) tests/consumers $(if $(SELECT),-k '$(SELECT)')
+
+test-docs: docs rendering ## Every example of the documentation, its notebook and its command reference
+	$(PYTEST) $(DOCS) -c bindings/python/pyproject.toml
+
+test-hostile: library $(VENV)/stamp tools ## Hosts, files and meshes that want to do harm
+	@tests/scripts/need.sh valgrind
+	$(PYTEST) tests/hostile
+
+SECONDS ?= 3600
+# glibc keeps what is freed in an arena for every other thread of the host.
+.PHONY: soak
+soak: library $(VENV)/stamp ## An hour (SECONDS=3600) of mixed work on many threads: right answers, flat memory
+	MALLOC_ARENA_MAX=2 $(PY) tests/hostile/operations.py --seconds $(SECONDS)
 
 # Debian's Blender has the legacy zip; the extension is tried in Blender as a
 # module, bpy of PyPI, which is for Python 3.11.

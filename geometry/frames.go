@@ -52,11 +52,11 @@ func (v *View) setFrame(p int, options Options) (touching bool) {
 	return touching
 }
 
-// HasNormal says whether the normal of p is that of its faces, or was given; it
-// is not where they cancel out or have no area.
+// HasNormal says whether the faces of p define a normal; they do not where they
+// cancel out or have no area. In a mesh without faces all normals were given.
 func (v *View) HasNormal(p int) bool {
-	if v.HasOwnFrames() {
-		return true
+	if v.FaceCount() == 0 {
+		return v.HasOwnFrames()
 	}
 	normal := v.areaNormal
 	if v.mesh.options.Normals == AngleNormals {

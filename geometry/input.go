@@ -172,9 +172,14 @@ func largestMagnitude(values []float64) uint64 {
 
 func badCoordinate(rows []float64, first int) error {
 	for i, x := range rows {
-		if !(math.Abs(x) <= maxCoordinate) {
-			return badVertex(first+i/3, "coordinate %c is %g", "xyz"[i%3], x)
+		if math.Abs(x) <= maxCoordinate {
+			continue
 		}
+		limit := ""
+		if math.Abs(x) <= math.MaxFloat64 {
+			limit = fmt.Sprintf(", beyond %g", maxCoordinate)
+		}
+		return badVertex(first+i/3, "coordinate %c is %g%s", "xyz"[i%3], x, limit)
 	}
 	return nil
 }

@@ -321,7 +321,7 @@ func TestInvalidInput(t *testing.T) {
 		{"repeated index", positions, []int64{0, 1, 2, 3, 2, 3}, "face 1: vertex 3 is named twice (3, 2, 3)"},
 		{"NaN", with(7, math.NaN()), []int64{0, 1, 2}, "vertex 2: coordinate y is NaN"},
 		{"infinite", with(11, math.Inf(1)), []int64{0, 1, 2}, "vertex 3: coordinate z is +Inf"},
-		{"huge", with(0, 1e301), []int64{0, 1, 2}, "vertex 0: coordinate x is 1e+301"},
+		{"huge", with(0, 1e301), []int64{0, 1, 2}, "vertex 0: coordinate x is 1e+301, beyond 1e+300"},
 	} {
 		_, err := New(Resources{}, FromSlices(c.positions, c.faces), Options{}, nil)
 		if !errors.Is(err, ErrInvalidMesh) || err.Error() != c.want {

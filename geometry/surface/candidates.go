@@ -402,7 +402,8 @@ func (s *cuts) at(t, across float64) (b [3]float64) {
 }
 
 // point gives the place of a candidate, from the centre, and its normal: that
-// of the vertices, interpolated, or the face's where it vanishes.
+// of the vertices, interpolated, or the face's where it vanishes. A vertex whose
+// faces cancel out has no normal but that of the face.
 func (c *candidates) point(number int32) (place, normal r3.Vec) {
 	place = r3.At(c.positions, int(number))
 	frames := c.view.FrameRows()
@@ -413,18 +414,24 @@ func (c *candidates) point(number int32) (place, normal r3.Vec) {
 	corner := c.corners(face)
 	d := c.divide(sizes(corner))
 	b := c.barycentric(d, newCuts(corner, d), int64(number)-c.offsets[face], int64(number))
+	own := corner[1].Minus(corner[0]).Cross(corner[2].Minus(corner[0]))
+	flat := own.Squared() == 0
+	if !flat {
+		own = own.Normalised()
+	}
 	var normals [3]r3.Vec
 	for i, p := range c.view.Faces()[3*face : 3*face+3] {
-		normals[i] = r3.FrameAt(frames, int(p)).N
-	}
-	normal = combine(normals, b)
-	if normal.Squared() < vanishing*vanishing {
-		normal = corner[1].Minus(corner[0]).Cross(corner[2].Minus(corner[0]))
-		if normal.Squared() == 0 {
-			normal = normals[0]
+		if normals[i] = own; flat || c.view.HasNormal(int(p)) {
+			normals[i] = r3.FrameAt(frames, int(p)).N
 		}
 	}
-	return place, normal.Normalised()
+	if normal = combine(normals, b); normal.Squared() >= vanishing*vanishing {
+		return place, normal.Normalised()
+	}
+	if flat {
+		return place, normals[0]
+	}
+	return place, own
 }
 
 // vanishing bounds the length of a mean of unit normals without a direction.

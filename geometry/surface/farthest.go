@@ -103,6 +103,10 @@ func (f *farthest) start(c *candidates) (first int) {
 		}
 	})
 	f.ties = newTies(c, f.most[1])
+	f.ties.normal = func(i int32) r3.Vec {
+		_, normal := c.point(f.numbers[i])
+		return normal
+	}
 	if c.seed == 0 {
 		first = f.next()
 	} else {
@@ -169,10 +173,11 @@ func (f *farthest) next() int {
 	f.least *= f.least
 	tied := f.collect(1, f.least, f.tied[:0])
 	if f.ties.known < 2 {
-		return f.ties.settle(f.points, tied)
+		f.ties.settle(f.points, tied)
+	} else {
+		f.ties.order(f.points, tied, 0)
+		f.waiting = tied[1:]
 	}
-	f.ties.order(f.points, tied, 0)
-	f.waiting = tied[1:]
 	return int(tied[0])
 }
 
@@ -199,7 +204,8 @@ func (f *farthest) collect(node int, least float64, to []int32) []int32 {
 //
 // These are its third and fifth area moments a and b, and a×b, which tells left
 // from right on a body that is its own mirror image; then the first points that
-// were chosen. A body that a rotation leaves the same has no first point of its
+// were chosen. Candidates in one place, where faces lie upon each other, differ
+// by the same components of their normals. A body that a rotation leaves the same has no first point of its
 // own: any of the equal ones is taken, and the sampling is the same up to that
 // rotation.
 type ties struct {
@@ -207,6 +213,7 @@ type ties struct {
 	directions []r3.Vec // their products with a place are at most of the order of 1
 	first      r3.Vec   // the direction to the first point chosen
 	known      int      // of the points chosen, up to 2 that are not on one line
+	normal     func(candidate int32) r3.Vec
 }
 
 func newTies(c *candidates, size2 float64) ties {
@@ -245,40 +252,68 @@ func (t *ties) know(place r3.Vec) bool {
 // direction.
 const independent = 1e-3
 
-// criteria are how many values decide: each first by what storage leaves of the
-// differences, and where that settles nothing by all of them.
-func (t *ties) criteria() int { return 2 * (1 + len(t.directions)) }
+// criteria are how many values decide: each of the places, first by what storage
+// leaves of the differences, and where that settles nothing by all of them; then
+// of the normals.
+func (t *ties) criteria() (places, all int) {
+	each := 1 + len(t.directions)
+	return 2 * each, 3 * each
+}
 
 // criterion is a value of which the largest comes first, and the margin within
 // which it does not decide.
 func (t *ties) criterion(points []float64, number int) (value func(i int32) float64, margin float64) {
-	if number < t.criteria()/2 {
+	kind, which := number/(1+len(t.directions)), number%(1+len(t.directions))
+	size := math.Sqrt(t.size2)
+	if kind == 0 {
 		margin = stored
 	}
-	which := number % (t.criteria() / 2)
-	if which == 0 {
+	switch {
+	case kind < 2 && which == 0:
 		scale := 0.0
 		if t.size2 > 0 {
 			scale = 1 / t.size2
 		}
 		return func(i int32) float64 { return r3.At(points, int(i)).Squared() * scale }, 2*margin + tie
+	case kind < 2:
+		direction := t.directions[which-1]
+		return func(i int32) float64 { return r3.At(points, int(i)).Dot(direction) }, margin*direction.Length()*size + tie
+	case which == 0:
+		return func(i int32) float64 { return t.normal(i).Dot(r3.At(points, int(i))) }, size * tie
+	default:
+		direction := t.directions[which-1].Times(size)
+		return func(i int32) float64 { return t.normal(i).Dot(direction) }, tie
 	}
-	direction := t.directions[which-1]
-	return func(i int32) float64 { return r3.At(points, int(i)).Dot(direction) }, margin*direction.Length()*math.Sqrt(t.size2) + tie
 }
 
-// settle returns the first of the tied candidates. It writes over the list.
-func (t *ties) settle(points []float64, tied []int32) int {
-	for number := 0; number < t.criteria() && len(tied) > 1; number++ {
-		value, margin := t.criterion(points, number)
-		tied = keepLargest(tied, margin, value)
+// settle moves the first of the tied candidates to the front of the list.
+func (t *ties) settle(points []float64, tied []int32) {
+	places, _ := t.criteria()
+	alike := tied
+	for number := 0; number < places && len(alike) > 1; number++ {
+		alike = t.keepLargest(points, alike, number)
 	}
-	return int(tied[0])
+	// Others than those in one place are told apart by nothing.
+	place := r3.At(points, int(alike[0]))
+	t.settleNormals(points, keepLargest(alike, tie*t.size2, func(i int32) float64 { return -r3.At(points, int(i)).Minus(place).Squared() }))
+}
+
+// settleNormals is settle for candidates in one place. What follows the first
+// does not matter: it is at no distance from it.
+func (t *ties) settleNormals(points []float64, tied []int32) {
+	places, all := t.criteria()
+	for number := places; number < all && len(tied) > 1; number++ {
+		tied = t.keepLargest(points, tied, number)
+	}
 }
 
 // order sorts the tied candidates, by the criteria from one on.
 func (t *ties) order(points []float64, tied []int32, number int) {
-	if len(tied) < 2 || number == t.criteria() {
+	if len(tied) < 2 {
+		return
+	}
+	if places, _ := t.criteria(); number == places {
+		t.settleNormals(points, tied)
 		return
 	}
 	value, margin := t.criterion(points, number)
@@ -292,18 +327,24 @@ func (t *ties) order(points []float64, tied []int32, number int) {
 	}
 }
 
-// keepLargest keeps, at the front of the list, what is within a margin of its
-// largest value.
+func (t *ties) keepLargest(points []float64, list []int32, number int) []int32 {
+	value, margin := t.criterion(points, number)
+	return keepLargest(list, margin, value)
+}
+
+// keepLargest moves to the front of the list, and returns, what is within a
+// margin of its largest value.
 func keepLargest(list []int32, margin float64, value func(i int32) float64) []int32 {
 	largest := math.Inf(-1)
 	for _, i := range list {
 		largest = max(largest, value(i))
 	}
-	kept := list[:0]
-	for _, i := range list {
+	kept := 0
+	for k, i := range list {
 		if value(i) >= largest-margin {
-			kept = append(kept, i)
+			list[k], list[kept] = list[kept], i
+			kept++
 		}
 	}
-	return kept
+	return list[:kept]
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -217,4 +218,19 @@ func mirrored(m testMesh) testMesh {
 		}
 	}
 	return out
+}
+
+// overlapping is a mesh in two parts with a strip of faces in both, whose normals
+// differ where the strip ends.
+func overlapping(m testMesh) testMesh {
+	n := int32(m.vertices())
+	from, to := len(m.faces)/3*2/5*3, len(m.faces)/3*3/5*3
+	second := slices.Clone(m.faces[from:])
+	for i := range second {
+		second[i] += n
+	}
+	m.name += " in overlapping parts"
+	m.positions = slices.Concat(m.positions, m.positions)
+	m.faces = slices.Concat(m.faces[:to], second)
+	return m
 }

@@ -118,7 +118,7 @@ def triangles(source: Any, name: str = "faces") -> Array:
 
     A polygon (a, b, c, d, ...) becomes the fan (a, b, c), (a, c, d), ...; the order of faces stays.
     """
-    if not isinstance(source, np.ndarray) and isinstance(source, Sequence) and _ragged(source):
+    if isinstance(source, Sequence) and not isinstance(source, (np.ndarray, memoryview)) and _ragged(source):
         return _fans(source, name)
     found = array(source, name)
     if found.ndim == 2 and found.shape[1] > 3 and found.size:

@@ -51,9 +51,14 @@ class Command:
 
 def main(prog: str, commands: Sequence[Command], arguments: Optional[Sequence[str]] = None) -> int:
     """The command line of a program with subcommands; returns the exit status."""
-    parser = _parser(prog, "Equivariant mesh attention networks.")
-    parser.add_argument("--version", action="version", version=f"eman {__version__}")
-    choices = parser.add_subparsers(dest="command", metavar="command", required=True)
+    return _execute(prog, parser(prog, commands).parse_args(arguments))
+
+
+def parser(prog: str, commands: Sequence[Command]) -> argparse.ArgumentParser:
+    """The parser of a program with subcommands."""
+    made = _parser(prog, "Equivariant mesh attention networks.")
+    made.add_argument("--version", action="version", version=f"eman {__version__}")
+    choices = made.add_subparsers(dest="command", metavar="command", required=True)
     for command in commands:
         added = choices.add_parser(
             command.name,
@@ -63,14 +68,24 @@ def main(prog: str, commands: Sequence[Command], arguments: Optional[Sequence[st
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         _configure(added, command)
-    return _execute(prog, parser.parse_args(arguments))
+    return made
+
+
+def subparsers(made: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of its subcommands by name."""
+    return {
+        name: added
+        for action in made._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, added in action.choices.items()
+    }
 
 
 def main_of_one(prog: str, command: Command, arguments: Optional[Sequence[str]] = None) -> int:
     """The command line of a program that is a single command."""
-    parser = _parser(prog, command.help)
-    _configure(parser, command)
-    return _execute(prog, parser.parse_args(arguments))
+    made = _parser(prog, command.help)
+    _configure(made, command)
+    return _execute(prog, made.parse_args(arguments))
 
 
 def _parser(prog: str, description: str) -> argparse.ArgumentParser:

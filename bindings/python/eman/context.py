@@ -107,7 +107,18 @@ class Context:
         return int(self._describe().memory_peak)
 
     def close(self) -> None:
-        """Free the context; objects made with it stay usable."""
+        """Free the context; objects made with it stay usable.
+
+        Examples
+        --------
+        >>> import eman
+        >>> with eman.Context(threads=1) as context:
+        ...     mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]], context=context)
+        >>> context
+        Context(closed)
+        >>> mesh.face_count
+        1
+        """
         self._handle.close()
 
     def __enter__(self) -> Context:
@@ -174,5 +185,11 @@ def build_info() -> dict[str, Any]:
 
 
 def trim() -> None:
-    """Return memory that the library keeps for later calls to the system; takes milliseconds."""
+    """Return memory that the library keeps for later calls to the system; takes milliseconds.
+
+    Examples
+    --------
+    >>> import eman
+    >>> eman.trim()
+    """
     _capi.check(_capi.library().eman_trim())

@@ -57,6 +57,13 @@ class Sample:
     ----------
     name : str
         Of the file, body or creature.
+
+    Examples
+    --------
+    >>> import eman
+    >>> sample = eman.datasets.creatures(5, vertices=800)[0]
+    >>> isinstance(sample, eman.datasets.Sample), sample.target.shape, sample.mesh.vertex_count, sample.defects
+    (True, (800,), 800, {})
     """
 
     def __init__(self, name: str, load: Callable[[], _Arrays]) -> None:
@@ -113,6 +120,15 @@ class Dataset(Sequence[Sample]):
         How many.
     labels : tuple of str
         Their names; empty if they have none.
+
+    Examples
+    --------
+    >>> import eman
+    >>> data = eman.datasets.creatures(5, vertices=800)
+    >>> data.task, data.classes, len(data.train), len(data.test)
+    ('segmentation', 16, 4, 1)
+    >>> isinstance(data[1:3], eman.datasets.Dataset), len(data.select([4, 0]).targets)
+    (True, 2)
     """
 
     def __init__(
@@ -288,6 +304,11 @@ def faust(root: StrPath) -> Dataset:
         If there are no registrations, or one cannot be read or has other vertices than the first.
     ImportError
         If neither trimesh nor meshio is installed.
+
+    Examples
+    --------
+    >>> import eman
+    >>> data = eman.datasets.faust("MPI-FAUST.zip")  # doctest: +SKIP
     """
     folder = Path(os.fsdecode(root))
     if folder.is_dir():
@@ -364,6 +385,11 @@ def tosca(root: StrPath) -> Dataset:
     Its defects are handled: isolated vertices have features 0, open boundaries have their own neighbours, faces that
     are oriented against most of their component are flipped, and those that name a vertex twice dropped.
     ``Sample.defects`` counts them.
+
+    Examples
+    --------
+    >>> import eman
+    >>> data = eman.datasets.tosca("toscahires-mat")  # doctest: +SKIP
     """
     folder = Path(os.fsdecode(root))
     figures = {}

@@ -25,26 +25,60 @@ __all__ = [
 
 
 class EmanError(Exception):
-    """Any error of this package."""
+    """Any error of this package.
+
+    Examples
+    --------
+    >>> import eman
+    >>> try:
+    ...     eman.Mesh([[0, 0, 0], [1, 0, 0]], [[0, 1, 2]])
+    ... except eman.EmanError as error:
+    ...     print(f"{error.status}: {error}")
+    EMAN_E_INVALID_MESH: face 0: vertex index 2 is out of range [0, 2)
+    """
 
     #: The status of the C interface that this class stands for.
     status: ClassVar[str] = ""
 
 
 class InvalidArgumentError(EmanError, ValueError):
-    """An argument has the wrong type, shape or value."""
+    """An argument has the wrong type, shape or value.
+
+    Examples
+    --------
+    >>> import eman
+    >>> eman.Mesh([[0, 0], [1, 0]], [])
+    Traceback (most recent call last):
+    eman.errors.InvalidArgumentError: vertices must have shape (N, 3), got (2, 2)
+    """
 
     status = "EMAN_E_INVALID_ARGUMENT"
 
 
 class InvalidMeshError(EmanError, ValueError):
-    """The mesh cannot be used; the message names the face or vertex."""
+    """The mesh cannot be used; the message names the face or vertex.
+
+    Examples
+    --------
+    >>> import eman
+    >>> eman.Mesh([[0, 0, 0], [1, 0, 0], [0, float("nan"), 0]], [[0, 1, 2]])
+    Traceback (most recent call last):
+    eman.errors.InvalidMeshError: vertex 2: coordinate y is NaN
+    """
 
     status = "EMAN_E_INVALID_MESH"
 
 
 class InvalidModelError(EmanError, ValueError):
-    """The model or its file cannot be used; the message names the field or tensor."""
+    """The model or its file cannot be used; the message names the field or tensor.
+
+    Examples
+    --------
+    >>> import eman
+    >>> eman.Model("default", classes=4, width=-1)
+    Traceback (most recent call last):
+    eman.errors.InvalidModelError: width: -1 is out of range [1, 1024]
+    """
 
     status = "EMAN_E_INVALID_MODEL"
 
@@ -56,13 +90,30 @@ class DivergedError(EmanError, ArithmeticError):
 
 
 class OutOfMemoryError(EmanError, MemoryError):
-    """The context's memory limit or the system's memory is exhausted."""
+    """The context's memory limit or the system's memory is exhausted.
+
+    Examples
+    --------
+    >>> import eman
+    >>> small = eman.Context(memory_limit=100)
+    >>> eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]], context=small)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    eman.errors.OutOfMemoryError: out of memory: ... of the context's limit of 100 are in use
+    """
 
     status = "EMAN_E_NOMEM"
 
 
 class FileError(EmanError, OSError):
-    """A file could not be read or written."""
+    """A file could not be read or written.
+
+    Examples
+    --------
+    >>> import eman
+    >>> eman.Model.load("absent.safetensors")
+    Traceback (most recent call last):
+    eman.errors.FileError: open absent.safetensors: no such file or directory
+    """
 
     status = "EMAN_E_IO"
 

@@ -46,6 +46,11 @@ class Configuration:
         What it sees.
     bias : {"angular", "additive", "none"}
         Its biases.
+
+    Examples
+    --------
+    >>> Configuration("default", "gem", "reltan", "angular").model(classes=4)
+    Model(gem, reltan, segmentation, classes=4, parameters=60388)
     """
 
     preset: str
@@ -88,6 +93,11 @@ class Row:
         The network.
     gauge, rigid, similarity, permutation : float
         Mean squared differences of log-probabilities; `rigid` is rotation and translation, `similarity` also scales.
+
+    Examples
+    --------
+    >>> print(format_row(Row(Configuration("default", "eman", "reltan", "angular"), 1e-13, 0.0, 2e-13, 3e-13)))
+    default  EMAN         RelTan    angular          1.0e-13       0.0e+00       2.0e-13       3.0e-13
     """
 
     configuration: Configuration
@@ -108,6 +118,11 @@ def configurations(presets: Iterable[str] = PRESETS) -> list[Configuration]:
     Returns
     -------
     list of Configuration
+
+    Examples
+    --------
+    >>> len(configurations()), configurations(["paper"])[0]
+    (38, Configuration(preset='paper', kind='spiral', features='xyz', bias='none'))
     """
     result = []
     for preset in presets:

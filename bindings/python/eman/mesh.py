@@ -267,21 +267,45 @@ class Mesh:
 
     @property
     def faces(self) -> npt.NDArray[np.int32]:
-        """(F, 3) int32: the triangles, without dropped ones."""
+        """(F, 3) int32: the triangles, without dropped ones.
+
+        Examples
+        --------
+        >>> import eman
+        >>> eman.Mesh([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], [[0, 1, 2, 3]]).faces  # of a quad
+        array([[0, 1, 2],
+               [0, 2, 3]], dtype=int32)
+        """
         result = np.empty((self._face_count, 3), np.int32)
         self._fill(_capi.library().eman_mesh_faces, result)
         return result
 
     @property
     def vertex_normals(self) -> FloatArray:
-        """(V, 3) float64: unit normals (§3.2)."""
+        """(V, 3) float64: unit normals (§3.2).
+
+        Examples
+        --------
+        >>> import eman
+        >>> eman.Mesh([[0, 0, 0], [2, 0, 0], [0, 1, 0]], [[0, 1, 2]]).vertex_normals[0]
+        array([0., 0., 1.])
+        """
         result = np.empty((self._vertex_count, 3))
         self._fill(_capi.library().eman_mesh_vertex_normals, result)
         return result
 
     @property
     def frames(self) -> FloatArray:
-        """(V, 3, 3) float64: the gauges, rows e1, e2, n, orthonormal and right-handed (§3.2)."""
+        """(V, 3, 3) float64: the gauges, rows e1, e2, n, orthonormal and right-handed (§3.2).
+
+        Examples
+        --------
+        >>> import eman
+        >>> eman.Mesh([[0, 0, 0], [2, 0, 0], [0, 1, 0]], [[0, 1, 2]]).frames[0]
+        array([[1., 0., 0.],
+               [0., 1., 0.],
+               [0., 0., 1.]])
+        """
         result = np.empty((self._vertex_count, 9))
         self._fill(_capi.library().eman_mesh_frames, result)
         return result.reshape(-1, 3, 3)
@@ -291,6 +315,14 @@ class Mesh:
         """Offsets (V+1,) int64 and indices (E,) int32: p's neighbours are ``indices[offsets[p]:offsets[p + 1]]``.
 
         They are in increasing order.  Two vertices are neighbours if they share an edge of a face and do not coincide.
+
+        Examples
+        --------
+        >>> import eman
+        >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [[0, 1, 2], [1, 3, 2]])
+        >>> offsets, indices = mesh.neighbors
+        >>> indices[offsets[1] : offsets[2]]
+        array([0, 2, 3], dtype=int32)
         """
         offsets = np.empty(self._vertex_count + 1, np.int64)
         offset_view = _arrays.mutable_view(offsets)
@@ -300,22 +332,54 @@ class Mesh:
 
     @property
     def reverse_edges(self) -> npt.NDArray[np.int32]:
-        """(E,) int32: the number of each directed edge's reverse."""
+        """(E,) int32: the number of each directed edge's reverse.
+
+        Examples
+        --------
+        >>> import numpy as np, eman
+        >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+        >>> bool(np.array_equal(mesh.reverse_edges[mesh.reverse_edges], np.arange(mesh.edge_count)))
+        True
+        """
         return self._per_edge(_capi.library().eman_mesh_reverse_edges, np.int32)
 
     @property
     def edge_angles(self) -> FloatArray:
-        """(E,) float64: θ_pq in (−π, π], the polar angle of the neighbour in the frame of p (§3.3, the log map)."""
+        """(E,) float64: θ_pq in (−π, π], the polar angle of the neighbour in the frame of p (§3.3, the log map).
+
+        Examples
+        --------
+        >>> import numpy as np, eman
+        >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+        >>> np.degrees(mesh.edge_angles[:2])  # at vertex 0, whose frame points to the first neighbour
+        array([ 0., 90.])
+        """
         return self._per_edge(_capi.library().eman_mesh_edge_angles, np.float64)
 
     @property
     def transport_angles(self) -> FloatArray:
-        """(E,) float64: g_{q→p} in (−π, π]; ρ(g) f_q are the coordinates at p of a feature at q (§3.4)."""
+        """(E,) float64: g_{q→p} in (−π, π]; ρ(g) f_q are the coordinates at p of a feature at q (§3.4).
+
+        Examples
+        --------
+        >>> import numpy as np, eman
+        >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+        >>> float(np.degrees(mesh.transport_angles[0]))  # from vertex 1, whose frame points back to vertex 0
+        180.0
+        """
         return self._per_edge(_capi.library().eman_mesh_transport_angles, np.float64)
 
     @property
     def components(self) -> npt.NDArray[np.int32]:
-        """(V,) int32: number of each vertex's connected component, in the order of their lowest vertices."""
+        """(V,) int32: number of each vertex's connected component, in the order of their lowest vertices.
+
+        Examples
+        --------
+        >>> import eman
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [5, 0, 0], [6, 0, 0], [5, 1, 0]]
+        >>> eman.Mesh(corners, [[0, 1, 2], [3, 4, 5]]).components
+        array([0, 0, 0, 1, 1, 1], dtype=int32)
+        """
         result = np.empty(self._vertex_count, np.int32)
         target, count = _arrays.mutable_view(result), ctypes.c_int64()
         with self._handle as handle:
@@ -415,6 +479,13 @@ class Mesh:
         -------
         (V, 3) float64
             ρ0, then the two coordinates of ρ1; 0 at an isolated vertex.
+
+        Examples
+        --------
+        >>> import eman
+        >>> mesh = eman.Mesh([[0, 0, 1], [2, 0, 1], [0, 1, 1]], [[0, 1, 2]])
+        >>> mesh.get_features()[0]  # the height over the plane through the origin, and nothing in the tangent plane
+        array([1., 0., 0.])
         """
         result = np.empty((self._vertex_count, 3))
         self._fill(_capi.library().eman_mesh_get_features, result)
@@ -440,6 +511,14 @@ class Mesh:
             For another number of vertices, or frames missing or given where the gauge is not custom.
         InvalidMeshError
             If a coordinate is not finite or a frame not orthonormal.
+
+        Examples
+        --------
+        >>> import eman
+        >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+        >>> mesh.update([[0, 0, 0], [3, 0, 0], [0, 3, 0]])
+        >>> mesh.report().area
+        4.5
         """
         points = _arrays.reals(vertices, "vertices", 3)
         if len(points) != self._vertex_count:
@@ -496,7 +575,17 @@ class Mesh:
     # ---------------------------------------------------------------- life
 
     def close(self) -> None:
-        """Free the mesh now rather than when it is garbage; another thread's running call finishes first."""
+        """Free the mesh now rather than when it is garbage; another thread's running call finishes first.
+
+        Examples
+        --------
+        >>> import eman
+        >>> with eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]) as mesh:
+        ...     mesh.edge_count
+        6
+        >>> mesh
+        Mesh(closed)
+        """
         self._handle.close()
 
     def __enter__(self) -> Mesh:

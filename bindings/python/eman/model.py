@@ -45,6 +45,12 @@ class Layer(NamedTuple):
         L: its features have the types ρ0 … ρL.
     heads : int
         Of its attention; 0 if it has none.
+
+    Examples
+    --------
+    >>> import eman
+    >>> eman.Model("default", classes=4).layers[0]
+    Layer(name='blocks.0.conv1', channels=16, order=2, heads=1)
     """
 
     name: str
@@ -175,6 +181,15 @@ class Model:
             If it cannot be read.
         InvalidModelError
             If it is no model; the message names the tensor or field.
+
+        Examples
+        --------
+        >>> import eman, os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+        >>> eman.Model("surface", labels=["left", "right"]).save(path)
+        >>> with eman.Model.load(path) as model:
+        ...     model.labels
+        ['left', 'right']
         """
         name, load = _file_name(path), _capi.library().eman_model_load
         return cls._made(context, lambda owner, out: int(load(owner, name, out)))
@@ -255,6 +270,12 @@ class Model:
         Returns
         -------
         Model
+
+        Examples
+        --------
+        >>> import eman
+        >>> eman.Model.from_bytes(eman.Model("paper", classes=3).to_bytes()).classes
+        3
         """
         try:
             view = memoryview(data)
@@ -266,7 +287,15 @@ class Model:
         return cls._made(context, lambda owner, out: int(load(owner, content.ctypes.data, content.size, out)))
 
     def to_bytes(self) -> bytes:
-        """The content of a model file, as `save` writes it."""
+        """The content of a model file, as `save` writes it.
+
+        Examples
+        --------
+        >>> import eman
+        >>> model = eman.Model("paper", classes=3)
+        >>> model.copy().to_bytes() == model.to_bytes()
+        True
+        """
         save, size = _capi.library().eman_model_save_memory, ctypes.c_int64()
         with self._handle as handle:
             status = save(handle, None, 0, ctypes.byref(size))
@@ -338,6 +367,13 @@ class Model:
         -----
         Their code takes angle-weighted normals: ``eman.Mesh(..., normals="angle")``.  On open boundaries it has edges
         in one direction only, which is not followed here.  For the file that ``torch.save`` wrote see ``eman convert``.
+
+        Examples
+        --------
+        >>> import eman
+        >>> eman.Model.from_authors({}, model="GemCNN")  # without any of its tensors
+        Traceback (most recent call last):
+        eman.errors.InvalidModelError: lin1.weight: the tensor is missing
         """
         config = {
             "model": model,
@@ -361,7 +397,15 @@ class Model:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The complete description; ``eman.Model(model.spec)`` is the same network with new parameters."""
+        """The complete description; ``eman.Model(model.spec)`` is the same network with new parameters.
+
+        Examples
+        --------
+        >>> import eman
+        >>> spec = eman.Model("paper", classes=3).spec
+        >>> spec["kind"], spec["features"], spec["classes"]
+        ('eman', 'reltan', 3)
+        """
         described: dict[str, Any] = json.loads(self._text)
         return described
 
@@ -434,6 +478,14 @@ class Model:
             For an unknown name, another shape, or a number that is not finite; the message names the tensor.
         InvalidArgumentError
             For what is no array of real numbers.
+
+        Examples
+        --------
+        >>> import numpy as np, eman
+        >>> model = eman.Model("default", classes=16)
+        >>> model.set_parameters({"dense2.bias": np.zeros(16)})
+        >>> float(model.parameters()["dense2.bias"].max())
+        0.0
         """
         tensors = _Tensors(parameters, "parameters")
         change = _capi.library().eman_model_set_parameters
@@ -463,6 +515,15 @@ class Model:
             with a normal.
         OutOfMemoryError
             If the context's limit or the system's memory does not suffice.
+
+        Examples
+        --------
+        >>> import numpy as np, eman
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> logits = eman.Model("default", classes=16).logits(mesh)
+        >>> logits.shape, bool(np.allclose(np.exp(logits).sum(axis=1), 1, atol=1e-5))
+        ((4, 16), True)
         """
         rows = self._rows(mesh)
         result = np.empty((rows, self._classes), np.float32)
@@ -492,6 +553,15 @@ class Model:
         ------
         InvalidMeshError, OutOfMemoryError
             As `logits`.
+
+        Examples
+        --------
+        >>> import eman
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> model = eman.Model("default", classes=16)
+        >>> bool((model.predict(mesh) == model.logits(mesh).argmax(axis=1)).all())
+        True
         """
         result = np.empty(self._rows(mesh), np.int32)
         target = _arrays.mutable_view(result)
@@ -521,6 +591,14 @@ class Model:
             If the model classifies whole meshes.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
+
+        Examples
+        --------
+        >>> import eman
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> eman.Model("default", classes=16).predict_faces(mesh).shape == (mesh.face_count,)
+        True
         """
         if self._task != "segmentation":
             raise InvalidArgumentError("the model classifies whole meshes, not their faces")
@@ -552,6 +630,15 @@ class Model:
             If there are not so many classes.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
+
+        Examples
+        --------
+        >>> import eman
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> labels, probabilities = eman.Model("default", classes=16).top(mesh, 3)
+        >>> labels.shape, bool((probabilities[:, 0] >= probabilities[:, 1]).all())
+        ((4, 3), True)
         """
         if not 1 <= k <= self._classes:
             raise InvalidArgumentError(f"k must be between 1 and {self._classes}, the number of classes, got {k}")
@@ -587,6 +674,18 @@ class Model:
             For an unknown layer or one without attention.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
+
+        Examples
+        --------
+        >>> import numpy as np, eman
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> model = eman.Model("default", classes=16)
+        >>> attention = model.attention(mesh, "blocks.0.conv1")
+        >>> offsets, indices = mesh.neighbors
+        >>> around = attention[offsets[2] : offsets[3]]  # of vertex 2: the mean over its neighbours is 1
+        >>> around.shape == (3, 1), bool(np.isclose(around.mean(), 1, atol=1e-5))
+        (True, True)
         """
         number = self._layer(layer)
         if self._layers[number].heads == 0:
@@ -625,6 +724,14 @@ class Model:
             For an unknown layer.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
+
+        Examples
+        --------
+        >>> import eman
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> eman.Model("default", classes=16).features(mesh, "blocks.0.conv1").shape  # the types ρ0, ρ1 and ρ2
+        (4, 16, 5)
         """
         number = self._layer(layer)
         _check_mesh(mesh)
@@ -699,6 +806,16 @@ class Model:
             For an unknown layer.
         InvalidMeshError, OutOfMemoryError
             As `logits`.
+
+        Examples
+        --------
+        >>> import eman
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> model = eman.Model("surface", classes=4)
+        >>> offsets, indices = model.layer_neighbors(mesh, 0)
+        >>> (len(offsets) - 1, len(indices)) == model.layer_size(mesh, 0)
+        True
         """
         number = self._layer(layer)
         _check_mesh(mesh)
@@ -799,7 +916,15 @@ class Model:
     # ---------------------------------------------------------------- life
 
     def copy(self) -> Model:
-        """A model of its own with the same description, parameters and context."""
+        """A model of its own with the same description, parameters and context.
+
+        Examples
+        --------
+        >>> import eman
+        >>> model = eman.Model("default", labels=["head", "foot"])
+        >>> model.copy().labels
+        ['head', 'foot']
+        """
         return type(self).from_bytes(self.to_bytes(), context=self._context)
 
     def __copy__(self) -> Model:
@@ -812,7 +937,17 @@ class Model:
         return type(self).from_bytes, (self.to_bytes(),)  # on the default context
 
     def close(self) -> None:
-        """Free the model now rather than when it is garbage; other threads' running calls finish first."""
+        """Free the model now rather than when it is garbage; other threads' running calls finish first.
+
+        Examples
+        --------
+        >>> import eman
+        >>> with eman.Model("default", classes=2) as model:
+        ...     model.task
+        'segmentation'
+        >>> model
+        Model(closed)
+        """
         self._handle.close()
 
     def __enter__(self) -> Model:

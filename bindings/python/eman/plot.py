@@ -1,8 +1,10 @@
-"""Pictures of meshes: a scalar field or labels in colour, tangent vectors as arrows, written as PNG.
+"""Pictures of meshes: a scalar field or labels in colour, tangent vectors as arrows, attention; written as PNG.
 
 The surface is rendered by VTK through pyvista where that works off-screen (lights, ambient occlusion, a real depth
 buffer) and otherwise by a painter's algorithm of our own on matplotlib; the frame around it, title and colour bar or
 legend, is drawn by matplotlib either way.  ``pip install eman[plot]`` brings both.
+
+`register_polyscope` shows the same in polyscope's viewer, where that is installed.
 """
 
 from __future__ import annotations
@@ -10,21 +12,31 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from eman import _arrays, _colours
+from eman import _arrays, _attention, _colours
 from eman._scene import INK, PAPER, Camera, FloatArray, IntArray, RenderingError, compose, extent, paint, render
 
-__all__ = ["RenderingError", "export_labels", "export_ply", "plot_labels", "plot_scalars", "plot_tangents"]
+__all__ = [
+    "RenderingError",
+    "export_labels",
+    "export_ply",
+    "plot_attention",
+    "plot_labels",
+    "plot_scalars",
+    "plot_tangents",
+    "register_polyscope",
+]
 
 PathLike = Union[str, "os.PathLike[str]"]
 
 _DPI = 160
+_NARROW = 5.0  # inches: text shrinks in pictures that would be narrower
 
 
 def plot_scalars(
@@ -84,6 +96,15 @@ def plot_scalars(
         If matplotlib is missing.
     RenderingError
         If pyvista was asked for and is missing or cannot render off-screen.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np
+    >>> corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = os.path.join(tempfile.mkdtemp(), "height.png")
+    >>> plot_scalars((corners, faces), corners[:, 2], path, label="height", renderer="matplotlib").name
+    'height.png'
     """
     surface, scalars = _surface(mesh), _values(mesh, values)
     colours, mappable, open_ends = _colours.of_values(scalars, colormap, limits, log)
@@ -131,6 +152,15 @@ def plot_labels(
         If matplotlib is missing.
     RenderingError
         If pyvista was asked for and is missing or cannot render off-screen.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np
+    >>> corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = os.path.join(tempfile.mkdtemp(), "parts.png")
+    >>> plot_labels((corners, faces), [0, 0, 1, -1], path, names=["left", "right"], renderer="matplotlib").name
+    'parts.png'
     """
     surface, parts = _surface(mesh), _parts(mesh, labels)
     highest = int(parts.max(initial=-1))
@@ -192,6 +222,15 @@ def plot_tangents(
         If matplotlib is missing.
     RenderingError
         If pyvista was asked for and is missing or cannot render off-screen.
+
+    Examples
+    --------
+    >>> import os, tempfile, eman
+    >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = os.path.join(tempfile.mkdtemp(), "reltan.png")
+    >>> plot_tangents(mesh, mesh.reltan([0.7], "ambient")[:, 0], path, renderer="matplotlib").name
+    'reltan.png'
     """
     field = np.asarray(vectors, np.float64)
     if field.ndim != 2 or field.shape[1] != 3:
@@ -203,6 +242,86 @@ def plot_tangents(
     colours, mappable, open_ends = _colours.of_values(scalars, colormap, limits, log)
     bar, camera = _colours.bar(mappable, open_ends, label), Camera.looking(up, view)
     return _picture(surface, colours, (field, int(arrows)), path, title, camera, size, renderer, bar)
+
+
+def plot_attention(
+    mesh: Any,
+    attention: npt.ArrayLike,
+    vertex: int,
+    path: PathLike,
+    *,
+    title: str = "",
+    colormap: str = "coolwarm",
+    limits: Optional[tuple[float, float]] = None,
+    size: tuple[int, int] = (1100, 960),
+) -> Path:
+    """Draw the attention coefficients around a vertex, in its tangent plane (§6).
+
+    The neighbours stand where the log map has them (§3.3): in the direction of the tangent plane and at the distance
+    of space, e1 of the vertex's frame to the right.  An arrow from each shows how much its features count: 1 is what
+    every neighbour has without attention, and the mean.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        With E directed edges.
+    attention : (E,) or (E, heads) array_like
+        As `eman.Model.attention` gives it for a network on the vertices; of several heads the mean is drawn.
+    vertex : int
+        The vertex, from 0 to V − 1.
+    path : path
+        The PNG file to write.
+    title : str
+        Text above the picture.
+    colormap : str
+        A matplotlib colour map, whose middle stands for 1 unless `limits` are given.
+    limits : (float, float), optional
+        Values at the ends of the colour bar; by default those of this vertex, as far above 1 as below.
+    size : (int, int)
+        Width and height in pixels.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, a vertex that is not there, or one without neighbours.
+    ImportError
+        If matplotlib is missing.
+
+    Examples
+    --------
+    >>> import os, tempfile, eman
+    >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> attention = eman.Model("default", classes=16).attention(mesh, 0)
+    >>> plot_attention(mesh, attention, 3, os.path.join(tempfile.mkdtemp(), "attention.png")).name
+    'attention.png'
+    """
+    weights = np.asarray(attention, np.float64)
+    if weights.ndim not in (1, 2) or len(weights) != mesh.edge_count:
+        raise ValueError(f"attention must have shape ({mesh.edge_count},) or ({mesh.edge_count}, heads), one row per "
+                         f"directed edge, got {weights.shape}")  # fmt: skip
+    if not 0 <= vertex < mesh.vertex_count:
+        raise ValueError(f"vertex must be between 0 and {mesh.vertex_count - 1}, got {vertex}")
+    patch = _attention.unfold(mesh, weights if weights.ndim == 1 else weights.mean(axis=1), vertex)
+    if len(patch.weights) == 0:
+        raise ValueError(f"vertex {vertex} has no neighbours")
+
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    reach = max(float(np.abs(patch.weights - 1).max()), 0.05)
+    mappable = ScalarMappable(Normalize(*(limits or (1 - reach, 1 + reach))), colormap)
+    figure, axes = _figure(size, title)
+    _attention.draw(axes, patch, mappable)
+    _colours.bar(mappable, "neither", "attention coefficient")(figure)
+    if limits is None:
+        figure.axes[-1].set_ylim(bottom=max(0.0, 1 - reach))  # no coefficient is negative
+    return _save(figure, path)
 
 
 def export_ply(
@@ -237,6 +356,16 @@ def export_ply(
         For shapes that do not fit.
     ImportError
         If trimesh or matplotlib is missing.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np, eman
+    >>> corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = os.path.join(tempfile.mkdtemp(), "height.ply")
+    >>> path = export_ply((corners, faces), corners[:, 2], path, name="height")
+    >>> eman.Mesh.from_file(path).vertex_count
+    4
     """
     scalars = _values(mesh, values)
     colours, _, _ = _colours.of_values(scalars, colormap, limits, log)
@@ -266,6 +395,15 @@ def export_labels(mesh: Any, labels: npt.ArrayLike, path: PathLike, *, name: str
         For shapes that do not fit.
     ImportError
         If trimesh or matplotlib is missing.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np, eman
+    >>> corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> path = export_labels((corners, faces), [0, 0, 1, -1], os.path.join(tempfile.mkdtemp(), "parts.ply"))
+    >>> eman.Mesh.from_file(path).vertex_count
+    4
     """
     parts = _parts(mesh, labels)
     return _write_ply(_surface(mesh), _colours.of_labels(parts), name, parts.astype(np.int32), path)
@@ -283,7 +421,86 @@ def _write_ply(
     return target
 
 
+def register_polyscope(
+    mesh: Any,
+    name: str = "mesh",
+    *,
+    scalars: Optional[Mapping[str, npt.ArrayLike]] = None,
+    labels: Optional[Mapping[str, npt.ArrayLike]] = None,
+    vectors: Optional[Mapping[str, npt.ArrayLike]] = None,
+) -> Any:
+    """Show a mesh and what belongs to its vertices in polyscope, an interactive viewer.
+
+    Parameters
+    ----------
+    mesh : object with ``vertices`` and ``faces``, or a pair (vertices, faces)
+        As for `plot_scalars`; one without faces becomes a cloud of points.
+    name : str
+        Of the structure in the viewer; one of this name is replaced.
+    scalars : mapping of str to (V,) array_like, optional
+        Fields by name.
+    labels : mapping of str to (V,) array_like of int, optional
+        Parts by name, in the colours of `plot_labels`.
+    vectors : mapping of str to (V, 2) or (V, 3) array_like, optional
+        Vectors by name: tangent coordinates in the frames of an `eman.Mesh`, or coordinates of space.
+
+    Returns
+    -------
+    polyscope.SurfaceMesh or polyscope.PointCloud
+        What was registered, for options of its own.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, or tangent coordinates where there are no frames; then nothing is registered.
+    ImportError
+        If polyscope is not installed (``pip install polyscope``).
+
+    Notes
+    -----
+    Call ``polyscope.init()`` before and ``polyscope.show()`` after.
+
+    Examples
+    --------
+    >>> import polyscope  # doctest: +SKIP
+    >>> polyscope.init()  # doctest: +SKIP
+    >>> register_polyscope(mesh, vectors={"RelTan": mesh.reltan([0.7])[:, 0]})  # doctest: +SKIP
+    >>> polyscope.show()  # doctest: +SKIP
+    """
+    points, triangles = _surface(mesh)
+    fields = {key: _values(mesh, values) for key, values in (scalars or {}).items()}
+    parts = {key: _parts(mesh, values) for key, values in (labels or {}).items()}
+    arrows = {key: _in_space(mesh, len(points), values, key) for key, values in (vectors or {}).items()}
+    colours = {key: _colours.of_labels(found) for key, found in parts.items()}
+    import polyscope
+
+    shown: Any  # quantities are of the vertices by default
+    if len(triangles):
+        shown = polyscope.register_surface_mesh(name, points, triangles, smooth_shade=True)
+    else:
+        shown = polyscope.register_point_cloud(name, points)
+    for key, field in fields.items():
+        shown.add_scalar_quantity(key, field)
+    for key, colour in colours.items():
+        shown.add_color_quantity(key, colour, enabled=True)
+    for key, field in arrows.items():
+        shown.add_vector_quantity(key, field, enabled=True)
+    return shown
+
+
 # ---------------------------------------------------------------------------------------------------------------------
+
+
+def _in_space(mesh: Any, count: int, vectors: npt.ArrayLike, name: str) -> FloatArray:
+    """Vectors (V, 3) from those, or from tangent coordinates (V, 2) in the mesh's frames."""
+    field = np.asarray(vectors, np.float64)
+    if field.shape == (count, 3):
+        return field
+    if field.shape != (count, 2):
+        raise ValueError(f"vectors {name!r} must have shape ({count}, 2) or ({count}, 3), got {field.shape}")
+    if not hasattr(mesh, "frames"):
+        raise ValueError(f"vectors {name!r} are tangent coordinates, but the mesh has no frames: give an eman.Mesh")
+    return np.asarray(np.einsum("vi,vij->vj", field, mesh.frames[:, :2]), np.float64)
 
 
 def _surface(mesh: Any) -> tuple[FloatArray, IntArray]:
@@ -331,19 +548,14 @@ def _picture(
     if len(triangles) == 0:
         raise ValueError("a mesh without faces cannot be drawn")
 
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     if size is None:
         wide, high = extent(points, triangles, camera)
         size = (1600, round(1600 * float(np.clip(0.9 * high / wide, 0.55, 1.1))))
-    figure = Figure((size[0] / _DPI, size[1] / _DPI), dpi=_DPI, facecolor=PAPER)
-    FigureCanvasAgg(figure)
-    top = 0.92 if title else 0.99
-    axes = figure.add_axes((0.01, 0.01, 0.85, top - 0.01))
-    axes.set_axis_off()
-    pixels = (round(0.85 * size[0]), round((top - 0.01) * size[1]))
-    scene = compose(points, triangles, colours, field, camera, pixels)
+    figure, axes = _figure(size, title)
+    box = axes.get_position()
+    scene = compose(
+        points, triangles, colours, field, camera, (round(box.width * size[0]), round(box.height * size[1]))
+    )
     image = None
     if renderer == "pyvista" or (renderer == "auto" and importlib.util.find_spec("pyvista") is not None):
         try:
@@ -356,8 +568,25 @@ def _picture(
     else:
         axes.imshow(image, interpolation="lanczos", aspect="auto")
     explain(figure)
+    return _save(figure, path)
+
+
+def _figure(size: tuple[int, int], title: str) -> tuple[Any, Any]:
+    """An empty picture with its title, and axes that leave the right 0.14 of the width to what explains the colours."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    dpi = min(_DPI, size[0] / _NARROW)
+    figure = Figure((size[0] / dpi, size[1] / dpi), dpi=dpi, facecolor=PAPER)
+    FigureCanvasAgg(figure)
     if title:
-        figure.text(0.03, 0.945, title, color=INK, fontsize=14)
+        figure.text(0.03, 0.985, title, color=INK, fontsize=14, va="top")
+    axes = figure.add_axes((0.01, 0.01, 0.85, (0.92 if title else 0.99) - 0.01))
+    axes.set_axis_off()
+    return figure, axes
+
+
+def _save(figure: Any, path: PathLike) -> Path:
     target = Path(path)
-    figure.savefig(target, dpi=_DPI, facecolor=PAPER, format="png")
+    figure.savefig(target, facecolor=PAPER, format="png")
     return target

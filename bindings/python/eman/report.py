@@ -113,7 +113,16 @@ class Report(Mapping[str, IndexArray]):
         return {name: count for name, count in self.counts.items() if count and name not in _HARMLESS}
 
     def to_dict(self) -> dict[str, Any]:
-        """Sizes, judgements and findings as plain numbers and lists, for JSON."""
+        """Sizes, judgements and findings as plain numbers and lists, for JSON.
+
+        Examples
+        --------
+        >>> import eman
+        >>> import json
+        >>> text = json.dumps(eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]).report().to_dict())
+        >>> json.loads(text)["findings"]["boundary_edges"]
+        [[0, 1], [0, 2], [1, 2]]
+        """
         return {**self._summary, "findings": {name: indices.tolist() for name, indices in self._findings.items()}}
 
     def __repr__(self) -> str:

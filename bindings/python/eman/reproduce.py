@@ -28,7 +28,7 @@ from eman.gaps import PRESETS, Configuration, measure
 from eman.model import Model
 from eman.train import Step, Trainer, fit, progress_bar
 
-__all__ = ["COMMAND", "EXPERIMENTS", "Experiment", "Network", "Run"]
+__all__ = ["EXPERIMENTS", "Experiment", "Network", "Run"]
 
 #: Mean and standard deviation over seeds, where the paper gives one.
 Figure = tuple[float, Optional[float]]
@@ -47,6 +47,12 @@ class Network(NamedTuple):
         What it sees.
     powers : tuple of float
         Relative powers of RelTan features.
+
+    Examples
+    --------
+    >>> from eman import datasets
+    >>> Network("gem", "angular", "reltan", (0.7,)).model(datasets.creatures(2, vertices=800), "paper", seed=0)
+    Model(gem, reltan, segmentation, classes=16, parameters=35856)
     """
 
     kind: str
@@ -99,6 +105,13 @@ class Run:
         Whether meshes are rotated and moved, those of the test as well.
     watched : bool
         Whether the test is taken after every epoch.
+
+    Examples
+    --------
+    >>> network = Network("eman", "angular", "reltan", (0.5, 0.7))
+    >>> run = Run(network, "creatures", "default", seed=0, epochs=2, lr=0.01, schedule="one_cycle", augmented=True)
+    >>> run.options["augment"]
+    {'rotation': True, 'translation': 0.5}
     """
 
     network: Network
@@ -139,6 +152,11 @@ class Experiment:
         The paper's figures: for each column mean and standard deviation.
     epochs, seeds : int
         The paper's.
+
+    Examples
+    --------
+    >>> isinstance(EXPERIMENTS["table1"], Experiment), EXPERIMENTS["table1"].columns
+    (True, ('gauge', 'similarity', 'permutation'))
     """
 
     title: str

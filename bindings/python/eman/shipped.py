@@ -47,12 +47,24 @@ _CHANGES: dict[str, Callable[[Labelled, int], Labelled]] = {
 
 
 def names() -> list[str]:
-    """The models that can be loaded by name."""
+    """The models that can be loaded by name.
+
+    Examples
+    --------
+    >>> names()
+    ['creature-parts', 'human-parts']
+    """
     return sorted(checksums())
 
 
 def checksums() -> dict[str, str]:
-    """The SHA-256 of each model file, by the model's name."""
+    """The SHA-256 of each model file, by the model's name.
+
+    Examples
+    --------
+    >>> len(checksums()["human-parts"])
+    64
+    """
     try:
         lines = (_FOLDER / _CHECKSUMS).read_text().splitlines()
     except FileNotFoundError:
@@ -74,6 +86,11 @@ def load(name: str, context: Optional[Context] = None) -> Model:
     Returns
     -------
     Model
+
+    Examples
+    --------
+    >>> load("human-parts").labels[:2]
+    ['head', 'neck']
     """
     wanted = checksums().get(name)
     if wanted is None:
@@ -107,6 +124,11 @@ class Recipe:
         ``test(data)``: for each kind of mesh the labelled meshes to measure with, made when they are asked for.
     network, options : dict
         Of `eman.Model` and `eman.fit`.
+
+    Examples
+    --------
+    >>> isinstance(RECIPES["creature-parts"], Recipe), RECIPES["creature-parts"].options["schedule"]
+    (True, 'one_cycle')
     """
 
     title: str

@@ -45,6 +45,17 @@ class Step:
         Of the step.
     ended : dict or None
         After the last step of an epoch, what that came to: an item of `History`.
+
+    Examples
+    --------
+    >>> import eman
+    >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> trainer = eman.Trainer(eman.Model("default", classes=2), epochs=2)
+    >>> trainer.add(mesh, [0, 0, 1, -1])
+    >>> first = trainer.step()
+    >>> first.epoch, first.step, first.steps, sorted(first.ended)
+    (1, 1, 2, ['accuracy', 'epoch', 'loss'])
     """
 
     epoch: int
@@ -73,6 +84,14 @@ class History(list[dict[str, Any]]):
 
     The keys are epoch (from 1 on), loss, accuracy and, where there is a validation, validation_loss and
     validation_accuracy.
+
+    Examples
+    --------
+    >>> import eman
+    >>> print(eman.History([{"epoch": 1, "loss": 2.5, "accuracy": 0.25}, {"epoch": 2, "loss": 1.5, "accuracy": 0.5}]))
+    epoch                  loss              accuracy
+        1                2.5000                0.2500
+        2                1.5000                0.5000
     """
 
     _KEYS = ("loss", "accuracy", "validation_loss", "validation_accuracy")
@@ -186,6 +205,21 @@ class Trainer:
             If it cannot be read.
         InvalidModelError
             If it is no training; the message names the tensor or field.
+
+        Examples
+        --------
+        >>> import eman, os, tempfile
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> path = os.path.join(tempfile.mkdtemp(), "training.safetensors")
+        >>> trainer = eman.Trainer(eman.Model("default", classes=2), epochs=2)
+        >>> trainer.add(mesh, [0, 0, 1, -1])
+        >>> step = trainer.step()
+        >>> trainer.save(path)
+        >>> resumed = eman.Trainer.load(path)
+        >>> resumed.add(mesh, [0, 0, 1, -1])
+        >>> resumed.step() == trainer.step()
+        True
         """
         trainer = cls.__new__(cls)
         name, load = _file_name(path), _capi.library().eman_trainer_load
@@ -318,6 +352,19 @@ class Trainer:
             If the checkpoint cannot be written.
         ImportError
             If tqdm is wanted but not installed (``pip install eman[train]``).
+
+        Examples
+        --------
+        >>> import eman
+        >>> corners = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> mesh = eman.Mesh(corners, [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> trainer = eman.Trainer(eman.Model("default", classes=2), epochs=2)
+        >>> trainer.add(mesh, [0, 0, 1, -1])
+        >>> trainer.add(mesh, [0, 0, 1, -1], validation=True)
+        >>> [sorted(epoch) for epoch in trainer.run(progress=lambda step: None)][1]
+        ['accuracy', 'epoch', 'loss', 'validation_accuracy', 'validation_loss']
+        >>> trainer.done
+        True
         """
         report, finish = _reporter(progress)
         try:

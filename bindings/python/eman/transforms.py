@@ -40,7 +40,14 @@ IntArray = npt.NDArray[np.int64]
 
 
 def random_angles(count: int, seed: int = 0) -> FloatArray:
-    """Independent uniform angles in [−π, π), determined by the seed: (count,) float64, radians."""
+    """Independent uniform angles in [−π, π), determined by the seed: (count,) float64, radians.
+
+    Examples
+    --------
+    >>> angles = random_angles(1000, seed=1)
+    >>> angles.shape, bool((abs(angles) <= 3.15).all()), bool((angles == random_angles(1000, seed=1)).all())
+    ((1000,), True, True)
+    """
     result = np.empty(count)
     target = _arrays.mutable_view(result)
     _capi.check(_capi.library().eman_random_angles(_seed(seed), ctypes.byref(target)))
@@ -48,14 +55,28 @@ def random_angles(count: int, seed: int = 0) -> FloatArray:
 
 
 def random_rotation(seed: int = 0) -> FloatArray:
-    """A uniform rotation matrix, determined by the seed: (3, 3) float64."""
+    """A uniform rotation matrix, determined by the seed: (3, 3) float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rotation = random_rotation(seed=1)
+    >>> bool(np.allclose(rotation @ rotation.T, np.eye(3))), bool(np.isclose(np.linalg.det(rotation), 1))
+    (True, True)
+    """
     result = np.empty((3, 3))
     _capi.check(_capi.library().eman_random_rotation(_seed(seed), result.ctypes.data))
     return result
 
 
 def random_permutation(count: int, seed: int = 0) -> IntArray:
-    """A random order of 0 … count − 1, determined by the seed: (count,) int64."""
+    """A random order of 0 … count − 1, determined by the seed: (count,) int64.
+
+    Examples
+    --------
+    >>> sorted(random_permutation(5, seed=1).tolist())
+    [0, 1, 2, 3, 4]
+    """
     result = np.empty(count, np.int64)
     target = _arrays.mutable_view(result)
     _capi.check(_capi.library().eman_random_permutation(_seed(seed), ctypes.byref(target)))
@@ -80,6 +101,16 @@ class GaugeChange:
         The changed mesh; it has the custom gauge.
     angles : (V,) float64
         The angle of each frame, radians.
+
+    Examples
+    --------
+    >>> import numpy as np, eman
+    >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    >>> turned = gauge(mesh, [np.pi / 2, 0, 0])
+    >>> isinstance(turned, GaugeChange)
+    True
+    >>> np.round(mesh.reltan([1.0])[0, 0], 3), np.round(turned.mesh.reltan([1.0])[0, 0], 3)
+    (array([0.707, 0.707]), array([ 0.707, -0.707]))
     """
 
     mesh: Mesh
@@ -167,6 +198,17 @@ class Similarity:
         In the unit of the positions.
     scale : float
         Positive.
+
+    Examples
+    --------
+    >>> import numpy as np, eman
+    >>> moved = similarity(eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]), seed=1)
+    >>> isinstance(moved, Similarity)
+    True
+    >>> bool(np.allclose(moved.points_back(moved.mesh.vertices), [[0, 0, 0], [1, 0, 0], [0, 1, 0]]))
+    True
+    >>> bool(np.allclose(moved.points([[1, 0, 0]]), moved.mesh.vertices[1]))
+    True
     """
 
     mesh: Mesh
@@ -270,6 +312,19 @@ class Permutation:
         Face i of it is face ``face_order[i]`` of the original ...
     corner_shift : (F,) int64
         ... beginning at that face's corner ``corner_shift[i]``.
+
+    Examples
+    --------
+    >>> import eman
+    >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [[0, 1, 2], [1, 3, 2]])
+    >>> renumbered = permutation(mesh, seed=2)
+    >>> isinstance(renumbered, Permutation)
+    True
+    >>> bool((renumbered.vertices_back(renumbered.mesh.vertices) == mesh.vertices).all())
+    True
+    >>> corners = renumbered.faces_back(renumbered.vertex_order[renumbered.mesh.faces])
+    >>> bool((corners.sum(axis=1) == mesh.faces.sum(axis=1)).all())
+    True
     """
 
     mesh: Mesh

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from eman.errors import InvalidArgumentError
 
+__all__ = ["Labelled", "decimated", "holed", "labelled", "nearest", "noisy", "patched", "subdivided"]
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 

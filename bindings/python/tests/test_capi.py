@@ -8,12 +8,14 @@ import shutil
 import subprocess
 from ctypes import POINTER
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import eman
 from eman import _capi, _loader, errors
 
-from .conftest import REPOSITORY
+from .conftest import REPOSITORY, TETRAHEDRON
 
 HEADER = REPOSITORY / "include" / "eman.h"
 
@@ -89,6 +91,11 @@ def test_every_function_is_declared_as_in_the_header(header: str) -> None:
     assert set(found) == set(_capi.PROTOTYPES)
     for name, prototype in found.items():
         assert _capi.PROTOTYPES[name] == prototype, name
+
+
+def test_every_exported_function_is_declared() -> None:
+    exported = re.findall(r"^\s*(eman_\w+);", (REPOSITORY / "capi" / "exports.map").read_text(), re.M)
+    assert sorted(exported) == sorted(_capi.PROTOTYPES)
 
 
 def test_every_struct_has_the_fields_of_the_header(header: str) -> None:
@@ -185,6 +192,23 @@ def test_versions_agree() -> None:
     major, minor, patch = map(int, text.split("."))
     assert library.eman_version() == 10000 * major + 100 * minor + patch
     assert f'EMAN_VERSION_STRING "{text}"' in HEADER.read_text()
+
+
+def test_training_by_callback() -> None:
+    """The loop over steps as a host in C has it, for which Python has a loop of its own."""
+    trainer = eman.Trainer(eman.Model("default", classes=2), epochs=3)
+    trainer.add(eman.Mesh(*TETRAHEDRON), [0, 0, 1, 1])
+    seen = []
+
+    def note(_user: object, info: Any) -> int:
+        seen.append((info.contents.epoch, info.contents.steps))
+        return int(len(seen) == 2)  # 1 ends it
+
+    with trainer._handle as handle:
+        status = _capi.library().eman_trainer_run(handle, None, _capi.StepFunction(note), None)
+    assert _capi.STATUS[status] is errors.CancelledError
+    assert seen == [(1, 3), (2, 3)]
+    assert len(trainer.run()) == 3
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,8 @@ class TestRender:
         mesh = plot.export_labels(horse, horse.labels, tmp_path / "horse.ply")
         np.savetxt(tmp_path / "x.txt", horse.vertices[:, 0])
         np.save(tmp_path / "labels.npy", horse.labels)
+        attentive = tmp_path / "model.safetensors"
+        eman.Model("default", classes=4).save(attentive)
         for number, (what, shown) in enumerate(
             [
                 ([], "RelTan field, r = 0.7"),
@@ -244,6 +246,12 @@ class TestRender:
                 (["--values", tmp_path / "x.txt"], f"values of {tmp_path / 'x.txt'}"),
                 (["--labels", tmp_path / "labels.npy", "--names", *PART_NAMES], "16 labels"),
                 (["--labels"], "16 labels"),
+                (["--get"], "GET field"),
+                (["--attention", 7, "--model", attentive], "attention of blocks.0.conv1 around vertex 7"),
+                (
+                    ["--attention", 7, "--model", attentive, "--layer", "blocks.1.conv2"],
+                    "attention of blocks.1.conv2 around vertex 7",
+                ),
             ]
         ):
             output = tmp_path / f"{number}.png"
@@ -257,6 +265,12 @@ class TestRender:
         assert "does not hold numbers" in refused(
             capsys, "render", horse_file, tmp_path / "a.png", "--values", tmp_path / "a.txt"
         )
+        around = ("render", horse_file, tmp_path / "a.png", "--attention", 7)
+        assert "needs --model" in refused(capsys, *around)
+        assert "runs on samples" in refused(capsys, *around, "--model", "creature-parts")
+        eman.Model("default", classes=4, kind="gem").save(tmp_path / "gem.safetensors")
+        assert "has no attention" in refused(capsys, *around, "--model", tmp_path / "gem.safetensors")
+        assert not (tmp_path / "a.png").exists()
 
 
 class TestPredict:

@@ -195,7 +195,14 @@ class TestMeshObjects:
         assert np.array_equal(eman.Mesh(eman.Mesh(horse)).reltan(), eman.Mesh(horse).reltan())
 
     def test_open3d_style(self) -> None:
-        assert np.array_equal(eman.Mesh(SimpleNamespace(vertices=V, triangles=F)).reltan(), expected())
+        """Open3D's vectors are buffers, which are read in place; a stand-in, as the package is half a gigabyte."""
+        theirs = SimpleNamespace(vertices=memoryview(V), triangles=memoryview(F), vertex_normals=memoryview(V[:0]))
+        points, faces = _arrays.mesh_arrays(theirs, None)
+        assert np.shares_memory(points, V)
+        assert np.shares_memory(faces, F)
+        assert np.array_equal(eman.Mesh(theirs).reltan(), expected())
+        cloud = eman.Mesh(memoryview(V), normals=memoryview(np.ones((4, 3))))
+        assert (cloud.vertex_count, cloud.face_count) == (4, 0)
 
     def test_trimesh(self) -> None:
         trimesh = pytest.importorskip("trimesh")

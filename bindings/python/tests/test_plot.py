@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from eman import _colours, _scene
+import eman
+from eman import _attention, _colours, _scene
 from eman.creatures import Creature, creature
-from eman.plot import RenderingError, export_labels, plot_labels, plot_scalars, plot_tangents
+from eman.plot import (
+    RenderingError,
+    export_labels,
+    plot_attention,
+    plot_labels,
+    plot_scalars,
+    plot_tangents,
+    register_polyscope,
+)
+
+from .conftest import TETRAHEDRON
 
 
 @pytest.fixture(scope="module")
@@ -238,3 +251,105 @@ def test_labels_in_a_file(lizard: Creature, tmp_path: Path) -> None:
 def test_refuses_labels(lizard: Creature, tmp_path: Path, labels: np.ndarray, names: tuple[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plot_labels(lizard, labels, tmp_path / "x.png", names=names)
+
+
+def test_attention_is_unfolded_by_the_log_map(lizard: Creature) -> None:
+    mesh = eman.Mesh(lizard)
+    offsets, indices = mesh.neighbors
+    weights, vertex = np.arange(float(mesh.edge_count)), 100
+    around = slice(*offsets[vertex : vertex + 2])
+    patch = _attention.unfold(mesh, weights, vertex)
+    assert np.array_equal(patch.weights, weights[around])
+    angles = np.arctan2(patch.neighbors[:, 1], patch.neighbors[:, 0])
+    assert np.allclose(angles, mesh.edge_angles[around])
+    distance = np.linalg.norm(mesh.vertices[indices[around]] - mesh.vertices[vertex], axis=1)
+    assert np.allclose(np.linalg.norm(patch.neighbors, axis=1), distance)
+    assert len(patch.triangles) > len(patch.neighbors), "the faces of neighbours are shown too"
+
+
+def test_attention_is_seen_in_its_colours(tmp_path: Path) -> None:
+    mesh = eman.Mesh(*TETRAHEDRON)
+    offsets, _ = mesh.neighbors
+    strong = np.ones((mesh.edge_count, 2))
+    strong[offsets[0] : offsets[1]] = [[0.2, 0.2], [2.6, 2.6], [0.2, 0.2]]
+    image = read(plot_attention(mesh, strong, 0, tmp_path / "a.png", title="vertex 0", size=(640, 480)))
+    assert image.shape == (480, 640, 3)
+    area = image[40:, :540].reshape(-1, 3)
+    assert ((area[:, 0] - area[:, 2]) > 0.5).mean() > 0.002, "a red arrow"
+    assert ((area[:, 2] - area[:, 0]) > 0.1).mean() > 0.002, "blue arrows"
+    even = read(plot_attention(mesh, strong, 1, tmp_path / "b.png", size=(640, 480), limits=(0, 2)))
+    assert np.ptp(even[:, :540], axis=-1).max() < 0.2, "without attention everything is grey"
+
+
+@pytest.mark.parametrize(
+    ("weights", "vertex", "message"),
+    [
+        (np.ones(7), 0, r"attention must have shape \(12,\) or \(12, heads\)"),
+        (np.ones(12), 5, "vertex must be between 0 and 4"),
+        (np.ones(12), -1, "vertex must be between 0 and 4"),
+        (np.ones(12), 4, "vertex 4 has no neighbours"),
+    ],
+)
+def test_refuses_attention(weights: np.ndarray, vertex: int, message: str, tmp_path: Path) -> None:
+    corners, faces = TETRAHEDRON
+    with pytest.raises(ValueError, match=message):
+        plot_attention(eman.Mesh([*corners, [9, 9, 9]], faces), weights, vertex, tmp_path / "x.png")
+    assert not (tmp_path / "x.png").exists()
+
+
+POLYSCOPE = """
+import sys
+import numpy as np, polyscope, eman
+polyscope.set_verbosity(0)
+polyscope.set_allow_headless_backends(True)
+polyscope.init("openGL3_egl")
+polyscope.set_ground_plane_mode("none")
+polyscope.set_window_size(320, 240)
+corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+mesh, pair = eman.Mesh(corners, faces), (corners, faces)
+eman.plot.register_polyscope(pair)
+before = polyscope.screenshot_to_buffer()
+shown = eman.plot.register_polyscope(
+    mesh,
+    scalars={"height": corners[:, 2]},
+    labels={"parts": [0, 1, 2, -1]},
+    vectors={"tangent": mesh.reltan([0.7])[:, 0], "ambient": mesh.reltan([0.7], "ambient")[:, 0]},
+)
+after = polyscope.screenshot_to_buffer()
+cloud = eman.plot.register_polyscope((corners, faces[:0]), "points", labels={"parts": [0, 1, 2, -1]})
+assert isinstance(shown, polyscope.SurfaceMesh) and isinstance(cloud, polyscope.PointCloud)
+assert (shown.n_vertices(), shown.n_faces(), cloud.n_points()) == (4, 4, 4)
+colours = lambda image: len(np.unique(image[..., :3].reshape(-1, 3) // 32, axis=0))
+print(colours(before), colours(after))
+try:
+    eman.plot.register_polyscope(pair, "refused", vectors={"RelTan": mesh.reltan([0.7])[:, 0]})
+except ValueError as error:
+    print(error)
+print(polyscope.has_surface_mesh("refused"))
+"""
+
+
+def test_polyscope() -> None:
+    """In the real viewer, drawn off-screen; in a process of its own, as it is one for all."""
+    pytest.importorskip("polyscope", reason="polyscope is not installed")
+    done = subprocess.run([sys.executable, "-c", POLYSCOPE], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    counts, message, registered = done.stdout.splitlines()[-3:]
+    before, after = map(int, counts.split())
+    assert after > 1.5 * before, "parts have colours of their own"
+    assert "tangent coordinates, but the mesh has no frames" in message
+    assert registered == "False"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scalars": {"x": np.zeros(3)}}, "values must have shape"),
+        ({"labels": {"x": np.zeros(800)}}, "labels must be integers"),
+        ({"vectors": {"x": np.zeros((800, 4))}}, r"vectors 'x' must have shape \(800, 2\) or \(800, 3\)"),
+    ],
+)
+def test_polyscope_refuses(lizard: Creature, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        register_polyscope(lizard, **options)

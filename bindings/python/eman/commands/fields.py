@@ -12,6 +12,7 @@ from eman import plot
 from eman._command import Command
 from eman.commands import files
 from eman.errors import InvalidArgumentError
+from eman.mesh import Mesh
 
 Say = Callable[[str], None]
 
@@ -92,6 +93,12 @@ def _configure_render(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--power", type=float, default=0.7, metavar="R", help="of the RelTan field (default: %(default)s)"
     )
+    what.add_argument("--get", action="store_true", help="the tangent part of the GET features")
+    what.add_argument("--attention", type=int, metavar="VERTEX", help="the attention of --model around a vertex")
+    parser.add_argument("--model", metavar="MODEL", help="a model file, or the name of a shipped model")
+    parser.add_argument(
+        "--layer", metavar="NAME", help="whose attention (default: the first that has any; eman info MODEL lists them)"
+    )
     parser.add_argument("--names", nargs="+", default=[], metavar="NAME", help="of the labels")
     add_view(parser)
 
@@ -109,6 +116,12 @@ def _render(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
                 raise InvalidArgumentError(f"{chosen.mesh} has no labels of its own: give a file, --labels FILE")
             what = f"{len(np.unique(labels))} labels"
             plot.plot_labels(mesh, labels, output, names=chosen.names, **view(chosen))
+        elif chosen.attention is not None:
+            what = _draw_attention(chosen, mesh, output)
+        elif chosen.get:
+            what = "GET field"
+            field = np.einsum("vi,vij->vj", mesh.get_features()[:, 1:], mesh.frames[:, :2])
+            plot.plot_tangents(mesh, field, output, label="length of the tangent part", **view(chosen))
         else:
             what = f"RelTan field, r = {chosen.power:g}"
             field = mesh.reltan([chosen.power], "ambient")[:, 0]
@@ -117,5 +130,21 @@ def _render(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
     return {"mesh": str(chosen.mesh), "output": str(output), "shown": what}
 
 
+def _draw_attention(chosen: argparse.Namespace, mesh: Mesh, output: Path) -> str:
+    if chosen.model is None:
+        raise InvalidArgumentError("--attention needs --model MODEL")
+    with files.open_model(chosen.model) as model:
+        if "surface" in model.spec:
+            raise InvalidArgumentError(f"{chosen.model} runs on samples of the surface, not on the vertices")
+        layer = chosen.layer or next((found.name for found in model.layers if found.heads), None)
+        if layer is None:
+            raise InvalidArgumentError(f"{chosen.model} has no attention")
+        options = {"title": chosen.title, **({} if chosen.size is None else {"size": tuple(chosen.size)})}
+        plot.plot_attention(mesh, model.attention(mesh, layer), chosen.attention, output, **options)
+    return f"attention of {layer} around vertex {chosen.attention}"
+
+
 FEATURES = Command("features", "RelTan or GET features of a mesh.", _configure_features, _features)
-RENDER = Command("render", "A picture of a mesh: values, labels, or its RelTan field.", _configure_render, _render)
+RENDER = Command(
+    "render", "A picture of a mesh: values, labels, its RelTan or GET field, or attention.", _configure_render, _render
+)

@@ -62,7 +62,8 @@ def _model(name: str, model: Model, say: Say) -> dict[str, Any]:
     runs_on = f"samples of the surface, {spec['surface']['points']}" if "surface" in spec else "vertices"
     say(f"{name}: {spec['kind']}, {spec['features']}, {model.task} on {runs_on}; {size:,} parameters")
     say(f"{model.classes} classes" + (f": {', '.join(model.labels)}" if model.labels else ""))
-    return {"model": name, "parameters": size, "spec": spec}
+    say("layers: " + ", ".join(f"{layer.name}{' (attention)' * bool(layer.heads)}" for layer in model.layers))
+    return {"model": name, "parameters": size, "spec": spec, "layers": [layer._asdict() for layer in model.layers]}
 
 
 def _mesh(path: Path, mesh: Mesh, say: Say) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from header import ROOT
-
+ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = Path(os.environ.get("EMAN_LIBRARY", ROOT / "build" / "libeman.so"))
 
 
