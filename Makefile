@@ -11,6 +11,7 @@ DESTDIR ?=
 PYTHON  ?= python3
 MESH    ?=
 ISA     ?=
+PLATFORM ?=
 SELECT  ?=
 
 VERSION := $(shell sed -n 's/^\#define EMAN_VERSION_STRING "\(.*\)"/\1/p' include/eman.h)
@@ -18,14 +19,12 @@ ABI     := $(shell sed -n 's/^\#define EMAN_ABI_VERSION \([0-9]*\)/\1/p' include
 
 VENV    := $(BUILD)/venv
 PY      := $(VENV)/bin/python
-LIBRARY := $(BUILD)/libeman.so
-SONAME  := libeman.so.$(ABI)
+include capi/package/platforms.mk
 
 # With ISA=avx2, or another instruction set, the suites run as on a processor
 # that has no faster one: the tag emantest obeys EMAN_TEST_ISA, and the tests
 # fail where other kernels are taken.
 ifneq ($(ISA),)
-  LIBRARY := $(BUILD)/emantest/libeman.so
   TAGS    := -tags emantest
   export EMAN_TEST_ISA := $(ISA)
   export EMAN_LIBRARY  := $(CURDIR)/$(LIBRARY)
@@ -35,11 +34,9 @@ GO_SOURCES := $(shell find capi core geometry simd -name '*.go' -o -name '*.s' -
               go.mod go.sum include/eman.h capi/exports.map
 C_SOURCES  := $(shell find include capi tests -name '*.c' -o -name '*.h' -o -name '*.hpp' -o -name '*.cpp')
 
-# Every public name is listed; nothing else leaves the library. nodelete, as a
-# Go runtime cannot be unloaded.
-LINK := -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/capi/exports.map \
-        -Wl,-z,now -Wl,-z,relro -Wl,-z,defs -Wl,-z,nodelete
-GO_BUILD := CGO_ENABLED=1 GOAMD64=v1 go build -buildmode=c-shared -trimpath $(TAGS)
+# No path of this machine leaves with the library: the same sources and
+# compilers give the same bytes in any folder.
+GO_BUILD := $(GO_ENVIRONMENT) CGO_ENABLED=1 GOAMD64=v1 go build -buildmode=c-shared -trimpath $(TAGS)
 # Go's cache of results does not see the variable that a package reads at its start.
 GO_TEST  := go test $(if $(ISA),-count=1) $(TAGS)
 
@@ -51,11 +48,12 @@ library: $(LIBRARY) ## The shared library, build/libeman.so (the default)
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-$(LIBRARY): $(GO_SOURCES)
+$(LIBRARY): $(GO_SOURCES) $(INPUTS)
 	@mkdir -p $(@D)
-	$(GO_BUILD) -ldflags "-s -w -extldflags '$(LINK)'" -o $@ ./capi
-	@rm -f $(@D)/libeman.h
-	@ln -sf libeman.so $(@D)/$(SONAME)
+	$(GO_BUILD) -ldflags "-s -w -buildid= -extldflags '$(LINK)'" -o $@ ./capi
+	@rm -f $(basename $@).h
+	@$(if $(SONAME),ln -sf $(@F) $(@D)/$(SONAME))
+	@$(CHECK)
 
 # ------------------------------------------------------------------ Python
 
@@ -109,8 +107,8 @@ figures: library $(VENV)/docs rendering ## The pictures of the documentation, dr
 
 # ------------------------------------------------------------------ tests
 
-.PHONY: test lint generated test-go test-processors test-interface test-python test-docs test-hostile test-blender rendering shells tools
-test: lint generated test-go test-processors test-interface test-python test-docs test-hostile test-blender ## Everything that CI runs
+.PHONY: test lint generated test-go test-processors test-interface test-python test-docs test-packages test-hostile test-blender rendering shells tools
+test: lint generated test-go test-processors test-interface test-python test-docs test-packages test-hostile test-blender ## Everything that CI runs
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
@@ -128,8 +126,8 @@ lint: $(VENV)/stamp ## Formatting and static analysis
 	@$(STATICCHECK) ./...
 	@echo "clang-format, ruff, mypy"
 	@$(VENV)/bin/clang-format --dry-run -Werror $(C_SOURCES)
-	@$(VENV)/bin/ruff check -q bindings tests
-	@$(VENV)/bin/ruff format -q --check bindings tests
+	@$(VENV)/bin/ruff check -q bindings capi tests
+	@$(VENV)/bin/ruff format -q --check bindings capi tests
 	@$(VENV)/bin/mypy --config-file bindings/python/pyproject.toml bindings/python/eman
 
 generated: ## The committed assembly is what its generator writes
@@ -173,10 +171,15 @@ PYTEST := PYTHONPATH=$(CURDIR)/tests $(PY) -m pytest -q -p no_skips
 
 # SELECT names some of the tests, as pytest -k does.
 test-interface: library $(VENV)/stamp tools ## The C interface and the numpy reference
-	$(PYTEST) tests --ignore=tests/blender --ignore=tests/hostile $(if $(SELECT),-k '$(SELECT)')
+	$(PYTEST) tests --ignore=tests/blender --ignore=tests/hostile --ignore=tests/consumers $(if $(SELECT),-k '$(SELECT)')
 
 test-python: library $(VENV)/stamp rendering shells ## The Python package
 	$(PYTEST) bindings/python/tests $(if $(ISA),-m 'not once$(if $(filter generic,$(ISA)), and not long)')
+
+test-packages: $(VENV)/packaging ## Packages, projects that use them, and the binary interface, on each platform
+	@tests/scripts/need.sh cmake pkg-config abigail-tools clang llvm binutils dpkg-dev lintian \
+	  g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user g++-mingw-w64-x86-64 wine wine64
+	$(PYTEST) tests/consumers $(if $(SELECT),-k '$(SELECT)')
 
 test-docs: docs rendering ## Every example of the documentation, its notebook and its command reference
 	$(PYTEST) $(DOCS) -c bindings/python/pyproject.toml
@@ -210,15 +213,16 @@ bench: library $(VENV)/stamp ## Our figures beside the machine's limit and besid
 	$(PY) tests/bench/table.py $(if $(QUICK),--quick) --name '$(NAME)' --json $(BUILD)/bench/$(NAME).json --markdown $(BUILD)/bench/$(NAME).md
 	$(PY) tests/bench/calls.py
 
-# ------------------------------------------------------------------ installation
+# ------------------------------------------------------------------ packages
 
-.PHONY: install clean
-install: library ## Library and header into PREFIX
-	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
-	install -m 755 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/libeman.so.$(ABI).$(VERSION)
-	ln -sf libeman.so.$(ABI).$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libeman.so
-	install -m 644 include/eman.h include/eman.hpp $(DESTDIR)$(PREFIX)/include/
+include capi/package/install.mk
+include capi/package/dist.mk
 
+.PHONY: abi
+abi: ## What a release keeps for ever, into tests/abi: its header, and libabigail's description of it
+	install -D -m 644 include/eman.h tests/abi/$(VERSION)/eman.h
+	tests/scripts/abi.sh include capi tests/abi/$(VERSION)/libeman.xml
+
+.PHONY: clean
 clean: ## Removes build/
 	rm -rf $(BUILD)

@@ -11,7 +11,10 @@
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
-#if !defined(_WIN32)
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
 #include <pthread.h>
 #endif
 #if defined(__x86_64__)
@@ -104,31 +107,35 @@ PIN(eman_step_info, validation_accuracy, 88);
  * key. Thread-local storage would be allocated statically with the Go runtime's
  * and could make dlopen fail in a host that has little of it left. */
 #if defined(_WIN32)
-static _Thread_local emango_error thread_error;
-static emango_error *find_error(void) { return &thread_error; }
-static emango_error *own_error(void) { return &thread_error; }
+typedef DWORD thread_key;
+static int create_key(thread_key *key) { return (*key = FlsAlloc(free)) != FLS_OUT_OF_INDEXES; }
+static void *get_value(thread_key key) { return FlsGetValue(key); }
+static int set_value(thread_key key, void *value) { return FlsSetValue(key, value); }
 #else
-static pthread_key_t error_key;
+typedef pthread_key_t thread_key;
+static int create_key(thread_key *key) { return pthread_key_create(key, free) == 0; }
+static void *get_value(thread_key key) { return pthread_getspecific(key); }
+static int set_value(thread_key key, void *value) { return pthread_setspecific(key, value) == 0; }
+#endif
+
+static thread_key error_key;
 static int error_key_exists;
 
-__attribute__((constructor)) static void make_error_key(void) {
-  error_key_exists = pthread_key_create(&error_key, free) == 0;
-}
+__attribute__((constructor)) static void make_error_key(void) { error_key_exists = create_key(&error_key); }
 
-static emango_error *find_error(void) { return error_key_exists ? pthread_getspecific(error_key) : NULL; }
+static emango_error *find_error(void) { return error_key_exists ? get_value(error_key) : NULL; }
 
 /* NULL when there is no memory for it. */
 static emango_error *own_error(void) {
   emango_error *error = find_error();
   if (error != NULL || !error_key_exists) return error;
   error = calloc(1, sizeof *error);
-  if (error != NULL && pthread_setspecific(error_key, error) != 0) {
+  if (error != NULL && !set_value(error_key, error)) {
     free(error);
     return NULL;
   }
   return error;
 }
-#endif
 
 static eman_status fail(emango_error *error, eman_status status, const char *text) {
   size_t length = strlen(text);
@@ -184,7 +191,14 @@ int32_t eman_abi_version(void) { return EMAN_ABI_VERSION; }
 /* Go's threads do not exist in the child of a fork: a call would wait for ever. */
 static volatile int forked;
 
-#if !defined(_WIN32)
+#if defined(_WIN32)
+/* There is no fork. A Go runtime cannot be unloaded: what the linker's nodelete
+ * says elsewhere, the library says itself. */
+__attribute__((constructor)) static void stay_loaded(void) {
+  HMODULE self;
+  GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, (LPCWSTR)&forked, &self);
+}
+#else
 static void note_fork(void) { forked = 1; }
 __attribute__((constructor)) static void watch_fork(void) { pthread_atfork(NULL, NULL, note_fork); }
 #endif

@@ -29,7 +29,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, library: Path):
         options = [f for f in flags if f.startswith("-") and not f.startswith("-Wl")]
         libraries = [f for f in flags if f not in options]
         command = [compiler or default, "-O1", "-g", "-pedantic", "-Wall", "-Wextra", "-Werror", *options]
-        command += [f"-I{ROOT / 'include'}", str(path), "-o", str(output), "-pthread", "-lm", *libraries]
+        command += [f"-I{ROOT / 'include'}", str(path), "-o", str(output), "-pthread"]
+        if "-fsyntax-only" not in flags:  # clang complains of libraries that it does not need
+            command += ["-lm", *libraries]
         if link:
             command += [f"-L{library.parent}", "-leman", f"-Wl,-rpath,{library.parent}"]
         subprocess.run(command, check=True)
