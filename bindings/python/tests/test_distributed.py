@@ -321,6 +321,7 @@ class TestRefused:
         monkeypatch.setenv("EMAN_LIBRARY", str(tmp_path / "none.so"))
         with pytest.raises(eman.LibraryError, match=r"none\.so"):
             list(batch)
+        assert isinstance(batch.summary(), distributed.Summary)
         assert batch.summary().missing == 4
 
     def test_programs_that_workers_would_start_again(self, folder: Path, tmp_path: Path) -> None:
