@@ -297,6 +297,11 @@ class Batch:
         ------
         ImportError
             If pyarrow is missing (``pip install eman[batch]``).
+
+        Examples
+        --------
+        >>> batch.to_parquet()  # doctest: +SKIP
+        PosixPath('out/results.parquet')
         """
         import pyarrow as arrow
         from pyarrow import parquet

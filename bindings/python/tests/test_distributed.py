@@ -244,7 +244,7 @@ class TestRefused:
     def test_arguments(self, folder: Path, tmp_path: Path) -> None:
         output = tmp_path / "out"
         for wrong, words in (
-            ({"engine": "dask"}, "engine must be one of 'processes', 'ray'"),
+            ({"engine": "dask"}, "engine must be one of " + ", ".join(map(repr, distributed.ENGINES))),
             ({"workers": 0}, "workers must be at least 1"),
             ({"threads": -1}, "threads must be at least 1"),
             ({"address": "auto"}, "address is that of a Ray cluster"),
