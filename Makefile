@@ -107,8 +107,13 @@ figures: library $(VENV)/docs rendering ## The pictures of the documentation, dr
 
 # ------------------------------------------------------------------ tests
 
-.PHONY: test lint generated test-go test-processors test-interface test-python test-docs test-packages test-hostile test-blender rendering shells tools
-test: lint generated test-go test-processors test-interface test-python test-docs test-packages test-hostile test-blender ## Everything that CI runs
+# Two parts at a time, as most of each runs on one core; what they install into
+# the environment is there before.
+PARTS := test-processors test-python test-go test-blender test-packages test-interface test-docs test-hostile
+.PHONY: test lint generated $(PARTS) rendering shells tools
+test: lint generated ## Everything that CI runs
+	@$(MAKE) library $(VENV)/docs $(VENV)/packaging
+	@$(MAKE) -j2 --output-sync=target $(PARTS)
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
@@ -161,9 +166,9 @@ test-processors: tools $(VENV)/stamp ## Kernels and layers as on other processor
 	    -test.run 'Forced|LayersAgainst|VariantsAgainst|IsolatedVertex|ResultsAgree'); \
 	else echo "qemu-user is not installed: emulated processors are skipped"; [ "$${CI:-}" != true ]; fi
 	@$(MAKE) library ISA=generic
-	@$(MAKE) -j2 --output-sync=target $(addprefix test-older-,$(OLDER))
+	@$(MAKE) $(addprefix test-older-,$(OLDER))
 
-test-older-%: # the suites of the C interface and of Python, two at a time: each runs on one core mostly
+test-older-%: # the suites of the C interface and of Python
 	$(MAKE) test-interface test-python ISA=$* SELECT='not older_processors'
 
 # With CI=true no test may be skipped.

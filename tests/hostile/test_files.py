@@ -21,8 +21,9 @@ def test_killed_while_saving(compiled, tmp_path: Path, kind: str) -> None:
     moments, found = random.Random(kind), []
     for _ in range(KILLS):
         with subprocess.Popen([program, kind, path], stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None and process.stdout.readline() == "saving\n"
-            time.sleep(moments.uniform(0, 0.01))
+            assert process.stdout is not None
+            both = float(process.stdout.readline())
+            time.sleep(moments.uniform(0, 3 * both))
             process.send_signal(signal.SIGKILL)
         assert process.returncode == -signal.SIGKILL
         whole = [Path(f"{path}.{i}").read_bytes() for i in range(2)]
@@ -30,7 +31,7 @@ def test_killed_while_saving(compiled, tmp_path: Path, kind: str) -> None:
             found.append(whole.index(path.read_bytes()))  # one of the two
         for left in tmp_path.glob(".eman-*"):
             left.unlink()
-    assert 0.2 * KILLS < sum(found) < 0.8 * KILLS, "the moments were not random"
+    assert 0.05 * KILLS < sum(found) < 0.95 * len(found), "the moments were not random"
 
 
 # What a shell in a namespace of its own does before the program: a small disk.

@@ -3,14 +3,16 @@
  *
  *     saving model|training PATH
  *
- * First writes PATH.0 and PATH.1, what PATH may hold, and says so. With a third
- * argument it saves the second once, where the disk is too small for it, and
- * says what came of it: that is a status naming the file, and the first one
- * still under its name. */
+ * First writes PATH.0 and PATH.1, what PATH may hold, and says how many seconds
+ * that took. With a third argument it saves the second once, where the disk is
+ * too small for it, and says what came of it: that is a status naming the file,
+ * and the first one still under its name. */
+#define _POSIX_C_SOURCE 200809L
 #include <eman.h>
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static eman_context *context;
 
@@ -44,11 +46,14 @@ int main(int argc, char **argv) {
     printf("%s: %s\n", eman_status_name(status), eman_last_error());
     return 0;
   }
+  struct timespec begun, ended;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
   for (int i = 0; i < 2; i++) {
     snprintf(path, sizeof path, "%s.%d", argv[2], i);
     if (save(training, i, path) != EMAN_OK) return 5;
   }
-  puts("saving");
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  printf("%.9f\n", (double)(ended.tv_sec - begun.tv_sec) + 1e-9 * (double)(ended.tv_nsec - begun.tv_nsec));
   fflush(stdout);
   for (int i = 0;; i = !i) {
     if (save(training, i, argv[2]) != EMAN_OK) {

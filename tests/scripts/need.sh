@@ -3,6 +3,10 @@
 # Debian system it installs what is missing and says so; elsewhere it names it,
 # and the tests that need it are skipped (which CI counts as a failure).
 set -eu
+if command -v flock >/dev/null; then # one at a time: apt-get does not wait for another
+  exec 9>"${TMPDIR:-/tmp}/libeman-need-$(id -u).lock"
+  flock 9
+fi
 missing=()
 for package in "$@"; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")

@@ -306,6 +306,11 @@ class Batch:
             If pyarrow is missing (``pip install eman[batch]``).
         FileError
             If it cannot be written.
+
+        Examples
+        --------
+        >>> batch.to_parquet()  # doctest: +SKIP
+        PosixPath('out/results.parquet')
         """
         import pyarrow as arrow
         from pyarrow import parquet

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -572,6 +573,49 @@ class Mesh:
             library.eman_report_free(out)
 
     # ---------------------------------------------------------------- life
+
+    def plot(self, values: npt.ArrayLike, path: StrPath, **options: Any) -> Path:
+        """Draw the mesh with something on it, into a PNG file.
+
+        Parameters
+        ----------
+        values : array_like
+            (V,) real numbers, coloured by size (`eman.plot.plot_scalars`); (V,) integers, labels with a legend
+            (`plot_labels`); (V, 2) coordinates in `frames` or (V, 3) vectors in space, arrows (`plot_tangents`).
+        path : path
+            The picture to write.
+        **options
+            Of that function: ``title``, ``up``, ``view``, ``size``, ``names``, ``label``, ``limits`` ...
+
+        Returns
+        -------
+        pathlib.Path
+            The file written.
+
+        Raises
+        ------
+        ValueError
+            For another shape of values, or an unknown option.
+        ImportError
+            If matplotlib is missing.
+
+        Examples
+        --------
+        >>> import os, tempfile, eman
+        >>> mesh = eman.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+        >>> folder = tempfile.mkdtemp()
+        >>> mesh.plot([0, 1, 1, 0], os.path.join(folder, "parts.png"), size=(320, 240)).name
+        'parts.png'
+        >>> mesh.plot(mesh.reltan((0.7,))[:, 0], os.path.join(folder, "field.png"), size=(320, 240)).name
+        'field.png'
+        """
+        from eman import plot
+
+        given = np.asarray(values)
+        if given.ndim == 2:
+            return plot.plot_tangents(self, given, path, **options)
+        draw = plot.plot_labels if given.dtype.kind in "iub" else plot.plot_scalars
+        return draw(self, given, path, **options)
 
     def close(self) -> None:
         """Free the mesh now rather than when it is garbage; another thread's running call finishes first.

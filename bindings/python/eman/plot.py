@@ -199,8 +199,9 @@ def plot_tangents(
     ----------
     mesh : object with ``vertices`` and ``faces``, or a pair (vertices, faces)
         As for `plot_scalars`.
-    vectors : (V, 3) array_like
-        One vector per vertex in the coordinates of the mesh, for example ``mesh.reltan([0.7], "ambient")[:, 0]``.
+    vectors : (V, 3) or (V, 2) array_like
+        One vector per vertex in the coordinates of the mesh, for example ``mesh.reltan([0.7], "ambient")[:, 0]``, or in
+        the frames of an `eman.Mesh`: ``mesh.reltan([0.7])[:, 0]``.
     path : path
         The PNG file to write.
     values : (V,) array_like, optional
@@ -233,12 +234,8 @@ def plot_tangents(
     >>> plot_tangents(mesh, mesh.reltan([0.7], "ambient")[:, 0], path, renderer="matplotlib").name
     'reltan.png'
     """
-    field = np.asarray(vectors, np.float64)
-    if field.ndim != 2 or field.shape[1] != 3:
-        raise ValueError(f"vectors must have shape (V, 3), got {field.shape}")
     surface = _surface(mesh)
-    if len(field) != len(surface[0]):
-        raise ValueError(f"vectors must have shape ({len(surface[0])}, 3), one per vertex, got {field.shape}")
+    field = _in_space(mesh, len(surface[0]), vectors, "vectors")
     scalars = _values(mesh, np.linalg.norm(field, axis=1) if values is None else values)
     colours, mappable, open_ends = _colours.of_values(scalars, colormap, limits, log)
     bar, camera = _colours.bar(mappable, open_ends, label), Camera.looking(up, view)
@@ -471,7 +468,7 @@ def register_polyscope(
     points, triangles = _surface(mesh)
     fields = {key: _values(mesh, values) for key, values in (scalars or {}).items()}
     parts = {key: _parts(mesh, values) for key, values in (labels or {}).items()}
-    arrows = {key: _in_space(mesh, len(points), values, key) for key, values in (vectors or {}).items()}
+    arrows = {key: _in_space(mesh, len(points), values, f"vectors {key!r}") for key, values in (vectors or {}).items()}
     colours = {key: _colours.of_labels(found) for key, found in parts.items()}
     import polyscope
 
@@ -498,9 +495,9 @@ def _in_space(mesh: Any, count: int, vectors: npt.ArrayLike, name: str) -> Float
     if field.shape == (count, 3):
         return field
     if field.shape != (count, 2):
-        raise ValueError(f"vectors {name!r} must have shape ({count}, 2) or ({count}, 3), got {field.shape}")
+        raise ValueError(f"{name} must have shape ({count}, 3) or ({count}, 2), got {field.shape}")
     if not hasattr(mesh, "frames"):
-        raise ValueError(f"vectors {name!r} are tangent coordinates, but the mesh has no frames: give an eman.Mesh")
+        raise ValueError(f"{name} are tangent coordinates, but the mesh has no frames: give an eman.Mesh")
     return np.asarray(np.einsum("vi,vij->vj", field, mesh.frames[:, :2]), np.float64)
 
 

@@ -260,7 +260,7 @@ class TestRefused:
     def test_arguments(self, folder: Path, tmp_path: Path) -> None:
         output = tmp_path / "out"
         for wrong, words in (
-            ({"engine": "dask"}, "engine must be one of 'processes', 'ray'"),
+            ({"engine": "dask"}, "engine must be one of " + ", ".join(map(repr, distributed.ENGINES))),
             ({"workers": 0}, "workers must be at least 1"),
             ({"threads": -1}, "threads must be at least 1"),
             ({"address": "auto"}, "address is that of a Ray cluster"),
@@ -344,6 +344,7 @@ class TestRefused:
         monkeypatch.setenv("EMAN_LIBRARY", str(tmp_path / "none.so"))
         with pytest.raises(eman.LibraryError, match=r"none\.so"):
             list(batch)
+        assert isinstance(batch.summary(), distributed.Summary)
         assert batch.summary().missing == 4
 
     def test_programs_that_workers_would_start_again(self, folder: Path, tmp_path: Path) -> None:
