@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -52,6 +53,7 @@ class Command:
 
 def main(prog: str, commands: Sequence[Command], arguments: Optional[Sequence[str]] = None) -> int:
     """The command line of a program with subcommands; returns the exit status."""
+    _print_all()
     return _execute(prog, parser(prog, commands).parse_args(arguments))
 
 
@@ -85,9 +87,16 @@ def subparsers(made: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPars
 
 def main_of_one(prog: str, command: Command, arguments: Optional[Sequence[str]] = None) -> int:
     """The command line of a program that is a single command."""
+    _print_all()
     made = _parser(prog, command.help)
     _configure(made, command)
     return _execute(prog, made.parse_args(arguments))
+
+
+def _print_all() -> None:
+    """Show what the standard output cannot encode, a file's name perhaps, as Python does on the standard error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _parser(prog: str, description: str) -> argparse.ArgumentParser:

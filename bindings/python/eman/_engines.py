@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from eman._tasks import Outcome, Task, Worker, one_line
 from eman.context import build_info
-from eman.errors import EmanError
+from eman.errors import EmanError, InvalidArgumentError
 
 _logger = logging.getLogger("eman")
 
@@ -106,13 +106,16 @@ class _Process(Hand):
         self._identity = self._pool.submit(os.getpid)
 
     def begin(self) -> Future[None]:
-        return self._pool.submit(_begin)
+        return self._submit(_begin)
 
     def work(self, source: str) -> Future[Outcome]:
+        return self._submit(_work, source)
+
+    def _submit(self, call: Callable[..., Any], *arguments: str) -> Future[Any]:
         try:
-            return self._pool.submit(_work, source)
+            return self._pool.submit(call, *arguments)
         except BrokenProcessPool as error:  # it died in between
-            failed: Future[Outcome] = Future()
+            failed: Future[Any] = Future()
             failed.set_exception(error)
             return failed
 
@@ -178,13 +181,23 @@ class RayActors(Engine):
 
     def processors(self) -> tuple[int, int]:
         """Those of the cluster's machines that have any."""
+        found = self._machines()
+        return sum(found), min(found)
+
+    def _machines(self) -> list[int]:
+        """How many processors each of the machines has that have any."""
         machines = (node["Resources"].get("CPU", 0) for node in self._ray.nodes() if node["Alive"])
         found = [int(processors) for processors in machines if processors]
         if not found:
             raise EmanError("no machine of the Ray cluster has processors")
-        return sum(found), min(found)
+        return found
 
     def hire(self, task: Task, threads: int) -> Hand:
+        largest = max(self._machines())
+        if threads > largest:  # Ray would wait for such a machine
+            raise InvalidArgumentError(
+                f"threads is {threads}, but no machine of the Ray cluster has more than {largest}"
+            )
         actor = self._ray.remote(Worker).options(num_cpus=threads, max_restarts=0, max_task_retries=0)
         return _Actor(self._ray, actor.remote(task, threads))
 

@@ -134,17 +134,33 @@ def _refused(error: OSError) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that at every moment is the old one or the new one as a whole, also if the power fails."""
+    """Write a file that at every moment is the old one or the new one as a whole, also if the power fails.
+
+    Raises
+    ------
+    FileError
+        If that is not possible; the message names the file.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        with writing(path):
+            with beside.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """FileError, with the name of the file, for what fails; the system says of a full disk only that it is full."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(error.errno, error.strerror, str(path)) from error
 
 
 def weld_vertices(vertices: Array, faces: Array) -> tuple[Array, Array]:

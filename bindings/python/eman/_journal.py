@@ -38,13 +38,16 @@ class Journal:
         self.records: list[dict[str, Any]] = []
         for number, line in enumerate(content[: self._end].splitlines(), 1):
             try:
-                self.records.append(dict(json.loads(line)))
-            except (ValueError, TypeError) as error:
+                record = json.loads(line)
+            except ValueError as error:
                 raise FileError(f"{path}, line {number}: not a record, {error}") from error
+            if not isinstance(record, dict):
+                raise FileError(f"{path}, line {number}: not a record, but {json.dumps(record)[:40]}")
+            self.records.append(record)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Append a record; it is on the disk when this returns."""
-        with self._path.open("ab") as file:
+        """Append a record; it is on the disk when this returns, and FileError where it cannot be."""
+        with _files.writing(self._path), self._path.open("ab") as file:
             if file.tell() > self._end:
                 file.truncate(self._end)
             file.write(json.dumps(record).encode() + b"\n")

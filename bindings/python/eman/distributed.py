@@ -32,7 +32,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -209,7 +209,7 @@ class Batch:
                 _files.write_whole(
                     description, json.dumps({"eman": __version__, "settings": settings}, indent=2).encode() + b"\n"
                 )
-            before = json.loads(description.read_text())["settings"]
+            before = dict(json.loads(description.read_text())["settings"])
         except OSError as error:
             raise FileError(error.errno, error.strerror, str(error.filename)) from error
         except (ValueError, KeyError, TypeError) as error:
@@ -222,7 +222,12 @@ class Batch:
     # ---------------------------------------------------------------- results
 
     def _journal(self) -> Journal:
-        return Journal(self.output / "results.jsonl")
+        path = self.output / "results.jsonl"
+        journal = Journal(path)
+        for number, record in enumerate(journal.records, 1):
+            if not {"mesh", "status"} <= record.keys() <= {field.name for field in fields(Row)}:
+                raise FileError(f"{path}, line {number}: not the record of a mesh")
+        return journal
 
     def rows(self) -> list[Row]:
         """The rows of its meshes so far, in the order in which they were finished."""
@@ -283,6 +288,8 @@ class Batch:
     def to_parquet(self, path: Optional[StrPath] = None) -> Path:
         """Write the rows as a table for pandas, polars, DuckDB and others.
 
+        Of names that are not UTF-8 each other byte is written as an escape, as in ``results.jsonl``.
+
         Parameters
         ----------
         path : path, optional
@@ -297,6 +304,8 @@ class Batch:
         ------
         ImportError
             If pyarrow is missing (``pip install eman[batch]``).
+        FileError
+            If it cannot be written.
 
         Examples
         --------
@@ -322,10 +331,7 @@ class Batch:
                 "attempts": whole,
             }
         )
-        records = [
-            {key: list(value.items()) if isinstance(value, dict) else value for key, value in asdict(row).items()}
-            for row in self.rows()
-        ]
+        records = [{key: _cell(value) for key, value in asdict(row).items()} for row in self.rows()]
         content = io.BytesIO()
         parquet.write_table(arrow.Table.from_pylist(records, schema), content)
         target = Path(path) if path is not None else self.output / "results.parquet"
@@ -343,6 +349,8 @@ class Batch:
             If another process is at work in the folder, or results cannot be written.
         EmanError
             If workers end before they are ready.
+        InvalidArgumentError
+            If no machine of the Ray cluster has as many processors as there are to be threads.
         ImportError
             If Ray, or what reads meshes, is missing.
         """
@@ -411,6 +419,13 @@ class Batch:
             _files.write_whole(self.output / name, content)
             outputs["coloured" if suffix.endswith(".ply") else suffix.split(".")[1]] = name
         return Row(source, "done", outputs=outputs, attempts=finished.attempts, **outcome.facts)
+
+
+def _cell(value: Any) -> Any:
+    """A field of a row as Parquet takes it."""
+    if isinstance(value, dict):
+        return list(value.items())
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _file_stem(source: str) -> str:

@@ -655,7 +655,7 @@ def _exponents(powers: Any) -> ctypes.Array[ctypes.c_double]:
         raise InvalidArgumentError(f"powers must be 1 to {_MAX_POWERS} numbers, got {len(powers)}")
     try:
         return (ctypes.c_double * len(powers))(*powers)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise InvalidArgumentError(f"powers must be real numbers, got {powers}") from error
 
 

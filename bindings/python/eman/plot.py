@@ -10,6 +10,7 @@ legend, is drawn by matplotlib either way.  ``pip install eman[plot]`` brings bo
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import Any, Callable, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from eman import _arrays, _attention, _colours
+from eman import _arrays, _attention, _colours, _files
 from eman._scene import INK, PAPER, Camera, FloatArray, IntArray, RenderingError, compose, extent, paint, render
 
 __all__ = [
@@ -414,7 +415,7 @@ def _write_ply(
     opaque = np.concatenate([np.round(255 * colours), np.full((len(colours), 1), 255)], axis=1).astype(np.uint8)
     coloured = trimesh.Trimesh(*surface, vertex_colors=opaque, vertex_attributes={name: values}, process=False)
     target = Path(path)
-    target.write_bytes(trimesh.exchange.ply.export_ply(coloured))
+    _files.write_whole(target, trimesh.exchange.ply.export_ply(coloured))
     return target
 
 
@@ -584,6 +585,7 @@ def _figure(size: tuple[int, int], title: str) -> tuple[Any, Any]:
 
 
 def _save(figure: Any, path: PathLike) -> Path:
-    target = Path(path)
-    figure.savefig(target, facecolor=PAPER, format="png")
+    target, content = Path(path), io.BytesIO()
+    figure.savefig(content, facecolor=PAPER, format="png")
+    _files.write_whole(target, content.getvalue())
     return target

@@ -111,6 +111,7 @@ def test_options(options: dict[str, Any], message: str) -> None:
         (([np.nan],), ARGUMENT, "powers"),
         (([np.inf],), ARGUMENT, "powers"),
         ((["a"],), ARGUMENT, "powers must be real numbers"),
+        (((10**400,),), ARGUMENT, "powers must be real numbers"),
         (([[0.5, 0.7]],), ARGUMENT, r"powers must have shape \(N,\)"),
         ((np.linspace(0, 1, 65),), ARGUMENT, "powers must be 1 to 64 numbers, got 65"),
         (((0.5,), "sideways"), ARGUMENT, "space must be one of 'tangent', 'ambient'"),

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,16 @@ class TestProgram:
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith(f"{horse_file}: good\n")
+
+    def test_names_that_the_output_cannot_encode(
+        self, horse_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = shutil.copy(horse_file, tmp_path / "käfer.obj")
+        printed = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        monkeypatch.setattr(sys, "stdout", printed)
+        assert cli.main(["check", str(path)]) == 0
+        printed.seek(0)
+        assert printed.readline().endswith("k\\xe4fer.obj: good\n")
 
     def test_debug_shows_where_an_error_comes_from(self, capsys: Capture) -> None:
         assert cli.main(["info", "none.obj", "--debug"]) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -72,14 +73,18 @@ class Pipe:
         self._kept = os.open(path, os.O_RDWR)  # nobody reads its end
 
     def readers(self) -> list[int]:
-        """The processes that have it in hand."""
+        """The processes that have it in hand.
+
+        They opened it to read it: a worker that is just being started has, for a moment, what this process has open.
+        """
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                opened = [os.readlink(each) for each in (process / "fd").iterdir()]
+                opened = [each.name for each in (process / "fd").iterdir() if os.readlink(each) == str(self.path)]
+                flags = [(process / "fdinfo" / each).read_text().split("flags:")[1].split()[0] for each in opened]
             except OSError:  # it has just ended
                 continue
-            if str(self.path) in opened and int(process.name) != os.getpid():
+            if any(int(each, 8) & os.O_ACCMODE == os.O_RDONLY for each in flags):
                 found.append(int(process.name))
         return found
 
@@ -212,6 +217,17 @@ class TestResults:
             labels = np.load(tmp_path / "out" / each["labels"])
             assert np.array_equal(eman._files.vertex_properties(tmp_path / "out" / each["coloured"])["label"], labels)
 
+    def test_names_that_are_not_utf_8(self, tmp_path: Path) -> None:
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        from pyarrow import parquet
+
+        batch = distributed.features(tmp_path / "body\udcff.obj", tmp_path / "out", workers=1, threads=1)
+        (row,) = batch
+        assert row.mesh.endswith("body\udcff.obj")
+        assert batch.rows() == [row]
+        (same,) = parquet.read_table(batch.to_parquet()).to_pylist()
+        assert same["mesh"].endswith("body\\udcff.obj")
+
     def test_patterns_and_results_among_the_meshes(self, folder: Path, tmp_path: Path) -> None:
         def meshes(named: Any) -> list[str]:
             return [os.path.relpath(mesh, folder) for mesh in distributed.features(named, tmp_path / "out").meshes]
@@ -283,6 +299,13 @@ class TestRefused:
         (output / "results.jsonl").write_text("{}\n[1]\n")
         with pytest.raises(eman.FileError, match=r"results\.jsonl, line 2: not a record"):
             first.rows()
+        for record in ("{}", '{"mesh": "a.obj", "status": "done", "colour": 1}'):
+            (output / "results.jsonl").write_text(f"{record}\n")
+            with pytest.raises(eman.FileError, match=r"results\.jsonl, line 1: not the record of a mesh"):
+                first.rows()
+        (tmp_path / "batch.json").write_text('{"settings": 1}')
+        with pytest.raises(eman.FileError, match=r"batch\.json does not describe a batch"):
+            distributed.features(folder, tmp_path)
         assert cli.main(["batch", "--output", str(output), "--model", MODEL]) == 1
         assert "no mesh is named" in capsys.readouterr().err
 
@@ -423,6 +446,10 @@ class TestRay:
                 return eman.distributed.predict([*meshes, *more], {MODEL!r}, {str(output)!r}, engine="ray", workers=2)
 
             ray.init(num_cpus=2, log_to_driver=False)
+            try:
+                eman.distributed.features({str(folder)!r}, {str(tmp_path / "other")!r}, engine="ray", threads=3).run()
+            except eman.InvalidArgumentError as error:
+                print([str(error)])
             rows = list(batch())
             print([row.mesh for row in rows if row.attempts == 2], len(rows), ray.is_initialized())
             ray.shutdown()
@@ -441,7 +468,8 @@ class TestRay:
             printed, _ = process.communicate(timeout=200)
             wait_for(lambda: not of_session(process.pid))
         ours = [line for line in printed.splitlines() if line.startswith("[")]  # Ray also says that the worker died
-        assert ours == [f"[{str(pipe.path)!r}] 5 True", "['FileError'] False"]
+        refused = "['threads is 3, but no machine of the Ray cluster has more than 2']"
+        assert ours == [refused, f"[{str(pipe.path)!r}] 5 True", "['FileError'] False"]
         assert_right(distributed.predict([pipe.path, folder, tmp_path / "none.obj"], MODEL, output), done=5)
 
 
@@ -459,6 +487,27 @@ def of_session(leader: int) -> list[str]:
 
 
 class TestJournal:
+    def test_a_full_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The file is named, which the system does not do; the next record comes after the last whole one."""
+        path, other = tmp_path / "a.jsonl", tmp_path / "other"
+        journal = Journal(path)
+        journal.add({"a": 1})
+        other.write_bytes(b"before")
+
+        def full(descriptor: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(eman.FileError, match=r"No space left on device: .*a\.jsonl"):
+                journal.add({"a": 2})
+            with pytest.raises(eman.FileError, match=r"No space left on device: .*other"):
+                eman._files.write_whole(other, b"after")
+        journal.add({"a": 3})
+        assert [record["a"] for record in Journal(path).records] == [1, 3]
+        assert other.read_bytes() == b"before"
+        assert {each.name for each in tmp_path.iterdir()} == {"a.jsonl", "other"}
+
     def test_lines_that_were_cut_off(self, tmp_path: Path) -> None:
         path = tmp_path / "a.jsonl"
         journal = Journal(path)

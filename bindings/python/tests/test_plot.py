@@ -330,10 +330,12 @@ print(polyscope.has_surface_mesh("refused"))
 """
 
 
-def test_polyscope() -> None:
-    """In the real viewer, drawn off-screen; in a process of its own, as it is one for all."""
+def test_polyscope(tmp_path: Path) -> None:
+    """In the real viewer, drawn off-screen; in a process and a folder of its own, where it leaves imgui.ini."""
     pytest.importorskip("polyscope", reason="polyscope is not installed")
-    done = subprocess.run([sys.executable, "-c", POLYSCOPE], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", POLYSCOPE], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     counts, message, registered = done.stdout.splitlines()[-3:]
     before, after = map(int, counts.split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib.util
+import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -161,11 +162,12 @@ def _whole(values: Array, path: Path) -> Array:
 
 def write_values(path: Path, values: Array) -> None:
     """An array to .npy, or to text with a row for each vertex."""
+    content = io.BytesIO()
     if path.suffix.lower() == ".npy":
-        with path.open("wb") as file:  # np.save would add a second suffix to some names
-            np.save(file, values)
+        np.save(content, values)
     else:
-        np.savetxt(path, values, fmt="%d" if values.dtype.kind in "iu" else "%.9g")
+        np.savetxt(content, values, fmt="%d" if values.dtype.kind in "iu" else "%.9g")
+    _files.write_whole(path, content.getvalue())
 
 
 def writable(path: Path, suffixes: Sequence[str]) -> Path:

@@ -103,7 +103,7 @@ def _train(chosen: argparse.Namespace, say: Say) -> dict[str, Any]:
 
 def _names_in(folder: Path) -> list[str]:
     try:
-        lines = (folder / NAMES).read_text().splitlines()
+        lines = (folder / NAMES).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as error:

@@ -103,7 +103,7 @@ def _listed(path: Any) -> list[str]:
     if path is None:
         return []
     try:
-        text = sys.stdin.read() if path == Path("-") else path.read_text()
+        text = sys.stdin.read() if path == Path("-") else path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is no list of meshes: {error}") from error
     return [line.strip() for line in text.splitlines() if line.strip()]
