@@ -78,7 +78,8 @@ def build(repository: Path) -> Path:
     """
     missing = [program for program in ("go", "make") if shutil.which(program) is None]
     if not missing:
-        done = subprocess.run(["make", "-C", repository], capture_output=True, text=True, check=False)
+        own = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}  # not those of a make above
+        done = subprocess.run(["make", "-C", repository], env=own, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return built(repository)
     reason = f"{' and '.join(missing)} not found" if missing else f"make failed:\n{done.stdout}{done.stderr}"

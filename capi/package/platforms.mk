@@ -28,7 +28,7 @@ else
   TARGET := $(BUILD)$(if $(ISA),/emantest)
 endif
 
-NAMES  := $(shell sed -n 's/^ *\(eman_[a-z_]*\);.*/\1/p' capi/exports.map)
+NAMES  := $(shell sed -n 's/^ *\(eman_[a-z0-9_]*\);.*/\1/p' capi/exports.map)
 FOLDER := $(CURDIR)/$(TARGET)
 
 # Every public name is listed; nothing else leaves the library.

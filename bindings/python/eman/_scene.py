@@ -178,15 +178,18 @@ def render(scene: Scene) -> npt.NDArray[np.uint8]:
         )
         package_parent = str(Path(__file__).resolve().parent.parent)
         search = os.pathsep.join(filter(None, (package_parent, os.environ.get("PYTHONPATH"))))
-        done = subprocess.run(
-            [sys.executable, "-m", "eman._vtk", request, answer],
-            env={**os.environ, "PYTHONPATH": search},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "eman._vtk", request, answer],
+                env={**os.environ, "PYTHONPATH": search},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RenderingError(f"VTK did not render off-screen within {error.timeout:.0f} seconds") from error
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or ["it said nothing"]
             raise RenderingError(f"VTK could not render off-screen (exit status {done.returncode}): {lines[-1]}")
