@@ -78,3 +78,12 @@ def test_trim_returns_memory(library: Path) -> None:
 
 def test_reopening(library: Path) -> None:
     host("reopen", library)
+
+
+# Plain values without errors, as handy in C++ as they are.
+AS_IN_C = {"eman_version", "eman_version_string", "eman_abi_version", "eman_finding_name"}
+
+
+def test_every_function_has_a_form_in_cpp() -> None:
+    used = set(re.findall(r"\beman_\w+\b", (ROOT / "include" / "eman.hpp").read_text()))
+    assert {f.name for f in EVERY} - used == AS_IN_C
