@@ -1,4 +1,4 @@
-"""Programs in C, C++ and Rust against the installed library: what each language's users write, with each compiler."""
+"""Programs in C, C++ and Rust against the installed library, with each compiler, and the headers' reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from interface.header import constants
 
 import eman
-from platforms import NATIVE, PROGRAMS, WINDOWS, Platform, need
+from platforms import NATIVE, PROGRAMS, WINDOWS, Platform, make, need
 
 Installed = Callable[[Platform], Path]
 STRICT = ("-pedantic", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wshadow")
@@ -75,6 +75,12 @@ def test_headers_are_clean_for_windows(installed: Installed, source: str, standa
         include = f"-I{installed(NATIVE) / 'include'}"
         command = [compiler, *STRICT, f"-std={standard}", include, "-fsyntax-only", str(PROGRAMS / source)]
         subprocess.run(command, check=True)
+
+
+def test_reference() -> None:
+    """Every function, parameter, struct and field is documented: doxygen's warnings are errors."""
+    need("doxygen")
+    make("reference")
 
 
 # ------------------------------------------------------------------ a stream of meshes
