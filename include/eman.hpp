@@ -92,8 +92,9 @@ constexpr bool
 template <class T, class Pointer, class = void>
 inline constexpr bool is_container = false;
 template <class T, class Pointer>
-inline constexpr bool is_container<T, Pointer, std::void_t<decltype(std::declval<T &>().data(), std::declval<T &>().size())>> =
-    std::is_convertible_v<decltype(std::declval<T &>().data()), Pointer> && !is_eigen<std::remove_cv_t<T>>;
+inline constexpr bool
+    is_container<T, Pointer, std::void_t<decltype(std::declval<T &>().data(), std::declval<T &>().size())>> =
+        std::is_convertible_v<decltype(std::declval<T &>().data()), Pointer> && !is_eigen<std::remove_cv_t<T>>;
 
 template <class T>
 using element = std::remove_pointer_t<decltype(std::declval<T &>().data())>;

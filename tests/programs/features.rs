@@ -6,8 +6,9 @@
 //! Prints what features.c prints, the error of a broken mesh, and the labels.
 
 use std::env;
-use std::ffi::{c_char, c_void, CStr, CString};
+use std::ffi::{c_void, CStr, CString};
 use std::fmt;
+use std::os::raw::c_char;
 use std::process::ExitCode;
 use std::ptr::{self, NonNull};
 
