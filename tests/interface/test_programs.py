@@ -1,4 +1,4 @@
-"""C and C++ programs against the built library."""
+"""C programs against the built library."""
 
 from __future__ import annotations
 
