@@ -183,7 +183,8 @@ test-python: library $(VENV)/stamp rendering shells ## The Python package
 
 test-packages: $(VENV)/packaging ## Packages, projects that use them, and the binary interface, on each platform
 	@tests/scripts/need.sh cmake pkg-config abigail-tools clang llvm binutils dpkg-dev lintian \
-	  g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user g++-mingw-w64-x86-64 wine wine64
+	  g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user g++-mingw-w64-x86-64 wine wine64 libeigen3-dev doxygen
+	@command -v rustc >/dev/null || tests/scripts/need.sh rustc
 	$(PYTEST) tests/consumers $(if $(SELECT),-k '$(SELECT)')
 
 test-docs: docs rendering ## Every example of the documentation, its notebook and its command reference
@@ -222,6 +223,12 @@ bench: library $(VENV)/stamp ## Our figures beside the machine's limit and besid
 
 include capi/package/install.mk
 include capi/package/dist.mk
+
+.PHONY: reference
+reference: ## The reference of the C and C++ interfaces, build/reference, with doxygen
+	@tests/scripts/need.sh doxygen
+	@rm -rf $(BUILD)/reference && mkdir -p $(BUILD)/reference
+	VERSION=$(VERSION) REFERENCE=$(BUILD)/reference doxygen include/Doxyfile
 
 .PHONY: abi
 abi: ## What a release keeps for ever, into tests/abi: its header, and libabigail's description of it

@@ -43,6 +43,8 @@ var environments struct {
 	alive map[*environment]struct{}
 }
 
+func (e *environment) home() *environment { return e }
+
 func (e *environment) retain() *environment {
 	if e.users.Add(1) == 1 {
 		environments.Lock()
@@ -147,8 +149,11 @@ func chooseKernels(wanted C.eman_instruction_set) (simd.Kernels32, error) {
 
 // report hands an internal fault, with its stack, to the context's log.
 func (e *environment) report(err error) {
+	if err == nil || e.log == 0 {
+		return
+	}
 	var fault *parallel.PanicError
-	if e.log == 0 || !errors.As(err, &fault) {
+	if !errors.As(err, &fault) {
 		return
 	}
 	text := C.CString(fmt.Sprintf("%v\n%s", fault, fault.Stack))

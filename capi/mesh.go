@@ -16,6 +16,8 @@ type meshObject struct {
 	environment *environment
 }
 
+func (m meshObject) home() *environment { return m.environment }
+
 func (m meshObject) free() {
 	m.Close()
 	m.environment.release()
@@ -32,15 +34,7 @@ func (m meshObject) counts() (vertices, faces int) {
 
 // onMesh opens a mesh and runs body, reporting faults to its context's log.
 func onMesh(mesh *C.eman_mesh, message *C.emango_error, body func(m meshObject) error) C.eman_status {
-	return guard(message, func() error {
-		m, err := open[meshObject](unsafe.Pointer(mesh), kindMesh)
-		if err != nil {
-			return err
-		}
-		err = recovered(func() error { return body(m) })
-		m.environment.report(err)
-		return err
-	})
+	return within(unsafe.Pointer(mesh), kindMesh, message, body)
 }
 
 // onView is onMesh for what reads the mesh at rest.
@@ -62,14 +56,8 @@ func handOut(mesh *geometry.Mesh, env *environment, out **C.eman_mesh) error {
 
 //export emango_mesh_create
 func emango_mesh_create(context *C.eman_context, positions, faces *C.eman_view, options *C.eman_mesh_options, control *C.eman_control, mesh **C.eman_mesh, message *C.emango_error) C.eman_status {
-	return guard(message, func() error {
-		env, err := open[*environment](unsafe.Pointer(context), kindContext)
-		if err != nil {
-			return err
-		}
-		err = recovered(func() error { return createMesh(env, positions, faces, options, control, mesh) })
-		env.report(err)
-		return err
+	return within(unsafe.Pointer(context), kindContext, message, func(env *environment) error {
+		return createMesh(env, positions, faces, options, control, mesh)
 	})
 }
 

@@ -37,6 +37,8 @@ func (e *environment) admit(bytes int64) error {
 	return nil
 }
 
+func (m *modelObject) home() *environment { return m.environment }
+
 func (m *modelObject) free() { m.environment.release() }
 
 // makeModel builds a model in a context and hands it out.
@@ -69,15 +71,7 @@ func handOutModel(env *environment, model *core.Model[float32], out **C.eman_mod
 
 // onModel opens a model and runs body, reporting faults to its context's log.
 func onModel(model *C.eman_model, message *C.emango_error, body func(m *modelObject) error) C.eman_status {
-	return guard(message, func() error {
-		m, err := open[*modelObject](unsafe.Pointer(model), kindModel)
-		if err != nil {
-			return err
-		}
-		err = recovered(func() error { return body(m) })
-		m.environment.report(err)
-		return err
-	})
+	return within(unsafe.Pointer(model), kindModel, message, body)
 }
 
 //export emango_model_create

@@ -37,7 +37,28 @@ func invalidArgument(format string, arguments ...any) error {
 // guard runs the body of an exported function and turns what it returns, or a
 // panic or memory fault in it, into a status and a text.
 func guard(message *C.emango_error, body func() error) C.eman_status {
-	err := recovered(body)
+	return conclude(message, recovered(body))
+}
+
+// within is guard for the body of a function on an object, which it opens; a
+// fault goes to the log of the object's context.
+func within[T interface{ home() *environment }](pointer unsafe.Pointer, kind boxKind, message *C.emango_error, body func(object T) error) C.eman_status {
+	var env *environment
+	err := recovered(func() error {
+		object, err := open[T](pointer, kind)
+		if err != nil {
+			return err
+		}
+		env = object.home()
+		return body(object)
+	})
+	if env != nil {
+		env.report(err)
+	}
+	return conclude(message, err)
+}
+
+func conclude(message *C.emango_error, err error) C.eman_status {
 	if err == nil {
 		return C.EMAN_OK
 	}

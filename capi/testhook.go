@@ -18,14 +18,8 @@ import (
 //
 //export emango_test_fault
 func emango_test_fault(context *C.eman_context, kind C.int32_t, message *C.emango_error) C.eman_status {
-	return guard(message, func() error {
-		env, err := open[*environment](unsafe.Pointer(context), kindContext)
-		if err != nil {
-			return err
-		}
-		err = recovered(func() error { return testFault(env.Threads, int(kind)) })
-		env.report(err)
-		return err
+	return within(unsafe.Pointer(context), kindContext, message, func(env *environment) error {
+		return testFault(env.Threads, int(kind))
 	})
 }
 

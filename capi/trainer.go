@@ -29,6 +29,8 @@ type trainerObject struct {
 	lessons []*lesson
 }
 
+func (t *trainerObject) home() *environment { return t.environment }
+
 // lock waits for a step of another thread to end. On the thread of a step, which
 // the host's progress function runs on, the training is as it was before that
 // step: parameters and state change together, with no call of the host between.
@@ -116,15 +118,7 @@ func onTrainer(trainer *C.eman_trainer, message *C.emango_error, body func(t *tr
 // withTrainer opens a training and runs body, reporting faults to its context's
 // log.
 func withTrainer(trainer *C.eman_trainer, message *C.emango_error, body func(t *trainerObject) error) C.eman_status {
-	return guard(message, func() error {
-		t, err := open[*trainerObject](unsafe.Pointer(trainer), kindTrainer)
-		if err != nil {
-			return err
-		}
-		err = recovered(func() error { return body(t) })
-		t.environment.report(err)
-		return err
-	})
+	return within(unsafe.Pointer(trainer), kindTrainer, message, body)
 }
 
 // begin marks a training as running; end takes that back.

@@ -260,6 +260,49 @@ func BenchmarkForward(b *testing.B) {
 	})
 }
 
+// BenchmarkPredict is what eman_model_predict does with a small mesh on one thread:
+// input features, layers, labels. tests/bench/calls.c calls it from C.
+func BenchmarkPredict(b *testing.B) {
+	spec, err := ParseSpec([]byte(`{"classes": 16}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := NewModel[float32](spec, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	budget := memory.NewBudget(0, nil)
+	sheet := grid("sheet", 20, hills)
+	mesh, labels := sheet.build(b, budget, 1), make([]int32, sheet.vertices())
+	predict := func(v *geometry.View, graph *Graph[float32], r *Runner[float32]) error {
+		in, err := NewMeshInput(v, graph, spec, nil)
+		if err != nil {
+			return err
+		}
+		defer in.Free()
+		return r.Predict(m, &in.Input, nil, labels)
+	}
+	for _, k := range simd.Available() {
+		b.Run(k.Name(), func(b *testing.B) {
+			r := NewRunner(k, parallel.New(1), budget)
+			err := mesh.Read(func(v *geometry.View) error {
+				graph, err := NewMeshGraph[float32](v, nil)
+				if err != nil {
+					return err
+				}
+				defer graph.Free()
+				for b.Loop() && err == nil {
+					err = predict(v, graph, r)
+				}
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
 // BenchmarkForwardTwoClasses is the network nearly without its head.
 func BenchmarkForwardTwoClasses(b *testing.B) {
 	m, in := benchModel(b, 2)

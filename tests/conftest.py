@@ -17,18 +17,18 @@ def library() -> Path:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory, library: Path):
-    """Compiles a program of tests/programs and returns its path."""
+    """Compiles a C program of tests/programs and returns its path."""
     folder = tmp_path_factory.mktemp("programs")
 
     def compile_program(source: str, *flags: str, compiler: str | None = None, link: bool = True) -> Path:
         path = ROOT / "tests" / "programs" / source
-        default = os.environ.get("CXX", "c++") if path.suffix == ".cpp" else os.environ.get("CC", "cc")
         if not any(f.startswith("-std") for f in flags):
-            flags += ("-std=c++17" if path.suffix == ".cpp" else "-std=c11",)
+            flags += ("-std=c11",)
         output = folder / (path.stem + "-" + str(abs(hash((source, flags, compiler)))))
         options = [f for f in flags if f.startswith("-") and not f.startswith("-Wl")]
         libraries = [f for f in flags if f not in options]
-        command = [compiler or default, "-O1", "-g", "-pedantic", "-Wall", "-Wextra", "-Werror", *options]
+        compiler = compiler or os.environ.get("CC", "cc")
+        command = [compiler, "-O1", "-g", "-pedantic", "-Wall", "-Wextra", "-Werror", *options]
         command += [f"-I{ROOT / 'include'}", str(path), "-o", str(output), "-pthread"]
         if "-fsyntax-only" not in flags:  # clang complains of libraries that it does not need
             command += ["-lm", *libraries]

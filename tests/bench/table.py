@@ -45,6 +45,7 @@ PRODUCTS = ((6890, 608, 80), (6890, 304, 80), (6890, 16, 256), (6890, 256, 6890)
 SIZES = (2_000, 8_000, 32_000, 128_000, 512_000, 1_000_000)
 TRAINING_MEMORY = 6e9  # bytes that a training step may take
 MEMORY_TARGET, ERROR_TARGET = 60e6, 2e-6
+CALL_TARGET, C_TARGET = 100, 1.02  # nanoseconds; time of a prediction in C, in that of Go
 
 
 class Target(NamedTuple):
@@ -176,6 +177,22 @@ class SurfaceLabels:
             self.seconds[i] = min(self.seconds[i], time.perf_counter() - start)
 
 
+class Calls:
+    """Calls from C, in nanoseconds: of a function that only asks, and of a small prediction; calls.c."""
+
+    def __init__(self) -> None:
+        self._program = FOLDER / "calls"
+        library = ROOT / "build"
+        command = ["cc", "-O2", ROOT / "tests/bench/calls.c", f"-I{ROOT / 'include'}", "-o", self._program]
+        subprocess.run([*command, f"-L{library}", f"-Wl,-rpath,{library}", "-leman", "-lm"], check=True)
+        self.call = self.predict = math.inf
+
+    def measure(self) -> None:
+        output = subprocess.run([self._program, "10"], check=True, stdout=subprocess.PIPE).stdout
+        found = json.loads(output)
+        self.call, self.predict = min(self.call, found["call"]), min(self.predict, found["predict"])
+
+
 class Run:
     """All measurements of one run."""
 
@@ -189,6 +206,7 @@ class Run:
         self.updates = {t: UpdatedRelTan(32_000 if quick else 1_000_000, t) for t in THREADS}
         sizes = list(SURFACE_TARGETS)[: 1 if quick else None]
         self.surfaces = [SurfaceLabels(size, t) for size in sizes for t in THREADS]
+        self.calls = Calls()
         self.growth: dict[str, list[dict]] = {preset: [] for preset in PRESETS}
         self.memory: dict = {}
         self.errors: dict[str, float] = {}
@@ -218,6 +236,9 @@ class Run:
         for surface in self.surfaces:
             for _ in range(5):
                 surface.measure()
+        for _ in range(5):  # in turn: they are compared
+            self.calls.measure()
+            self.go.run("core", f"^BenchmarkPredict$/{one}", 5)
         self.go.run("core", f"^BenchmarkProduct$/./{one}", 2)
         self._openblas()
         if r == 0:
@@ -410,7 +431,22 @@ class Run:
                 "met" if self.errors[worst] <= ERROR_TARGET else "missed",
             ],
         ]
-        return Table("Memory above the loaded library, and error", ["what", "ours", "target", "verdict"], rows)
+        ratio = self.calls.predict / (1e9 * self.go.best(f"Predict/{self.isa}").seconds)
+        rows += [
+            [
+                "call from C (eman_mesh_counts)",
+                f"{self.calls.call:.0f} ns",
+                f"{CALL_TARGET} ns",
+                "met" if self.calls.call <= CALL_TARGET else "missed",
+            ],
+            [
+                "labels of 400 vertices in C, one thread",
+                f"{ratio:.3f} × Go",
+                f"{C_TARGET} × Go",
+                "met" if ratio <= C_TARGET else "missed",
+            ],
+        ]
+        return Table("Memory above the loaded library, error, and calls", ["what", "ours", "target", "verdict"], rows)
 
     def _growths(self, preset: str) -> list[Table]:
         return [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from header import ROOT, Function, constants, functions
+from header import HEADER, ROOT, Function, Parameter, constants, functions
 
 EVERY = functions()
 
@@ -39,6 +39,32 @@ def test_every_function_is_documented(function: Function) -> None:
     for parameter in function.parameters:
         assert short or f"@param {parameter.name}" in function.comment, parameter.name
     assert function.result in {"eman_status", "void", "int32_t", "const char *"}
+    codes = set(re.findall(r"\bEMAN_E_\w+", function.comment)) - {"EMAN_E_UNKNOWN"}  # the name of other numbers
+    assert codes <= set(constants())
+
+
+def _about(function: Function, parameter: Parameter) -> str:
+    """What a comment says of a parameter: all of it, if it is one sentence."""
+    entry = re.search(rf"@param {parameter.name}\b(.*?)(?=@param|@return|@since)", function.comment, re.S)
+    return entry[1] if entry else function.comment
+
+
+@pytest.mark.parametrize("function", EVERY, ids=lambda f: f.name)
+def test_comments_say_shapes_and_who_owns(function: Function) -> None:
+    for parameter in function.parameters:
+        about, kind = _about(function, parameter), parameter.type.replace(" ", "")
+        if "_view*" in kind:
+            assert "×" in about, parameter.name
+        if kind.endswith("**"):
+            assert "receives" in about, parameter.name
+            freed = "eman_" + kind.removeprefix("eman_").rstrip("*") + "_free"
+            assert freed in {f.name for f in EVERY}, "nothing gives it back"
+
+
+def test_what_holds_for_every_function_is_said_once() -> None:
+    conventions = HEADER.read_text().split("#ifndef EMAN_H")[0]
+    subjects = re.findall(r"^ \* ([A-Z]\w+|fork)\b  ", conventions, re.M)
+    assert {"Status", "Handles", "Pointers", "Arrays", "Threads", "Callbacks", "Options", "fork"} <= set(subjects)
 
 
 # One program for each question, run in a process of its own, as a wrong answer
@@ -78,3 +104,12 @@ def test_trim_returns_memory(library: Path) -> None:
 
 def test_reopening(library: Path) -> None:
     host("reopen", library)
+
+
+# Plain values without errors, as handy in C++ as they are.
+AS_IN_C = {"eman_version", "eman_version_string", "eman_abi_version", "eman_finding_name"}
+
+
+def test_every_function_has_a_form_in_cpp() -> None:
+    used = set(re.findall(r"\beman_\w+\b", (ROOT / "include" / "eman.hpp").read_text()))
+    assert {f.name for f in EVERY} - used == AS_IN_C

@@ -1,4 +1,4 @@
-"""C and C++ programs against the built library."""
+"""C programs against the built library."""
 
 from __future__ import annotations
 
@@ -30,37 +30,6 @@ def test_header_is_clean(compiled, compiler: str, language: str, standard: str) 
 
 def test_features_in_c(compiled) -> None:
     assert "difference after a similarity" in run(compiled("features.c", "-std=c99"))
-
-
-@pytest.mark.parametrize("standard", ["c++17", "c++20"])
-def test_features_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
-    mesh = tmp_path / "pyramid.obj"
-    mesh.write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0.5 0.4 1\nf 4 3 2 1\nf 1 2 5\nf 2 3 5\nf 3 4 5\nf 4 1 5\n")
-    program = compiled("features.cpp", f"-std={standard}", "-Wconversion", "-Wshadow")
-    assert "5 vertices, 6 faces, 1 component(s)" in run(program, str(mesh))
-    mesh.write_text("v 0 0 0\nf 1 2 3\n")
-    result = subprocess.run([program, mesh], capture_output=True, text=True)
-    assert result.returncode == 1 and "face 0: vertex index 1 is out of range [0, 1)" in result.stderr
-
-
-@pytest.mark.parametrize("standard", ["c++17", "c++20"])
-def test_predict_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
-    program = compiled("predict.cpp", f"-std={standard}", "-Wconversion", "-Wshadow")
-    output = run(program, str(tmp_path / "model.safetensors"))
-    assert "900 labels, 0 different after a similarity, stopped by an exception: true" in output
-
-
-@pytest.mark.parametrize("standard", ["c++17", "c++20"])
-def test_train_in_cpp(compiled, tmp_path: Path, standard: str) -> None:
-    program = compiled("train.cpp", f"-std={standard}", "-Wconversion", "-Wshadow")
-    output = run(program, str(tmp_path))
-    assert "on an unseen sheet, the same bits after a resumption: true, stopped by an exception: true" in output
-
-
-@pytest.mark.parametrize("standard", ["c++17", "c++20"])
-def test_surface_in_cpp(compiled, standard: str) -> None:
-    output = run(compiled("surface.cpp", f"-std={standard}", "-Wconversion", "-Wshadow"))
-    assert "300 samples with 7" in output and "estimates and sizes fit: true" in output
 
 
 @pytest.mark.parametrize("source", ["hostile.c", "models.c", "surfaces.c", "trainers.c"])

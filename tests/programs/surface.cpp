@@ -60,7 +60,7 @@ int main() {
     const auto size = model.layer_size(moved, 0);
     const auto neighbors = model.layer_neighbors(moved, 0);
     const bool fits =
-        samples.positions.size() == 3 * static_cast<std::size_t>(size.rows) && neighbors.first.back() == size.edges;
+        samples.positions.size() == 3 * static_cast<std::size_t>(size.rows) && neighbors.offsets.back() == size.edges;
     std::cout << size.rows << " samples with " << size.edges << " edges, " << e.correct << " of " << e.labels
               << " labels right on an unseen sheet, estimates and sizes fit: " << std::boolalpha << (fits && estimated)
               << "\n";

@@ -61,12 +61,12 @@ int main(int argc, char **argv) {
     const eman::context context;
     const eman::model start(context, R"({"preset": "default", "classes": 2, "width": 16, "hidden": 32})", 1);
     const std::string description =
-        R"({"epochs": 40, "learning_rate": 0.01, "dropout": 0.1, "schedule": "one_cycle", "seed": 3})";
+        R"({"epochs": 20, "learning_rate": 0.01, "dropout": 0.1, "schedule": "one_cycle", "seed": 3})";
 
     eman::trainer whole(context, start, description);
     add_all(whole, context);
     whole.run([](const eman_step_info &info) {
-      if (info.epoch_ended != 0 && info.epoch % 10 == 0)
+      if (info.epoch_ended != 0 && info.epoch % 5 == 0)
         std::cout << "epoch " << info.epoch << ": loss " << info.epoch_loss << ", validation "
                   << info.validation_accuracy << "\n";
       return true;
