@@ -33,6 +33,10 @@ static const uint8_t *next_byte, *last_byte;
 
 static int byte(void) { return next_byte < last_byte ? *next_byte++ : 0; }
 static int below(int n) { return byte() % n; }
+static int pair(void) {
+  const int high = byte();
+  return high * 256 + byte();
+}
 static uint64_t wide(void) {
   uint64_t x = 0;
   for (int i = 0; i < 8; i++) x = x << 8 | (uint64_t)byte();
@@ -141,10 +145,9 @@ static eman_mutable_view *spoilt(eman_mutable_view v) {
     case 6: v.column_stride = INT64_MIN; break;
     case 7: v.rows = INT64_MAX; break;
     case 8: v.reserved = 1; break;
-    case 9: v.rows -= v.rows > 0; break;
-    case 10: v.columns = 0; break;
-    case 11: v.data = (void *)100; break;
-    case 12: return NULL;
+    case 9: v.columns = 0; break;
+    case 10: v.data = (void *)100; break;
+    case 11: return NULL;
   }
   /* Where the type changed, elements may be larger than what is there. */
   if (v.dtype > 0 && v.dtype <= EMAN_INT64 && size_of(v.dtype) > 4) {
@@ -155,9 +158,15 @@ static eman_mutable_view *spoilt(eman_mutable_view v) {
   return lend(&v, sizeof v);
 }
 
+/* A row more or less than there should be, now and then. */
+static int64_t nearly(int64_t rows) {
+  const int choice = below(24);
+  return rows + (choice == 1) - (choice == 2 && rows > 0);
+}
+
 static eman_mutable_view *output(int64_t rows, int64_t columns, int kind) {
   if (rows < 0 || columns < 0 || !fits((rows + 3) * (columns + 1) * 8)) return NULL;
-  const eman_mutable_view v = layout(rows + (below(8) == 1), columns, kind, ON_SUCCESS);
+  const eman_mutable_view v = layout(nearly(rows), columns, kind, ON_SUCCESS);
   if (result_count < COUNT(results)) results[result_count++] = v;
   return spoilt(v);
 }
@@ -174,11 +183,12 @@ static void put(const eman_mutable_view *v, int64_t i, int64_t j, double x) {
 /* An array of numbers of the input's, or of those of a good one with a few changed. */
 static eman_view *input(int64_t rows, int64_t columns, int kind, double (*good)(int64_t i, int64_t j)) {
   if (rows < 0 || !fits((rows + 3) * (columns + 1) * 8)) return NULL;
+  rows = nearly(rows);
   const eman_mutable_view v = layout(rows, columns, kind, NEVER);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < columns; j++) put(&v, i, j, good(i, j));
-  for (int changes = below(3) * below(4); changes > 0 && rows * columns > 0; changes--) {
-    const int64_t at = (byte() * 256 + byte()) % (rows * columns);
+  for (int changes = below(8) - 4; changes > 0 && rows * columns > 0; changes--) {
+    const int64_t at = pair() % (rows * columns);
     put(&v, at / columns, at % columns, kind == REALS ? real() : (int8_t)byte());
   }
   return (eman_view *)spoilt(v);
@@ -237,7 +247,8 @@ static char *text(const char *const *list, int count) {
     return NULL;
   }
   for (int changes = below(4) == 1 ? 1 + below(8) : 0; changes > 0 && length > 0; changes--) {
-    line[(size_t)(byte() * 256 + byte()) % length] = (char)byte();
+    char *changed = &line[(size_t)pair() % length];
+    *changed = (char)byte();
   }
   line[length] = 0;
   return lend(line, length + 1);
@@ -528,7 +539,7 @@ static void *buffer(int64_t *capacity, int64_t **length) {
 static int64_t damage(uint8_t *content, int64_t size) {
   if (below(4) == 1) size = size * byte() / 256;
   for (int changes = below(3) == 1 ? 1 + below(6) : 0; changes > 0 && size > 0; changes--) {
-    const int64_t at = below(2) ? byte() * 65536 + byte() * 256 + byte() : byte() * 8 + byte();
+    const int64_t at = below(2) ? pair() * 4 : pair() / 32; /* the header comes first */
     content[at % size] = (uint8_t)byte();
   }
   return size;
