@@ -196,7 +196,7 @@ soak: library $(VENV)/stamp ## An hour (SECONDS=3600) of mixed work on many thre
 # the numerical code it would be ten times as slow.
 FUZZER := $(BUILD)/fuzz/interface
 $(FUZZER): tests/programs/fuzz_interface.c $(GO_SOURCES)
-	@tests/scripts/need.sh clang libclang-rt-14-dev
+	@tests/scripts/need.sh clang libclang-rt-dev
 	@mkdir -p $(@D)
 	CC=clang CGO_ENABLED=1 go build -buildmode=c-archive -tags libfuzzer -asan -gcflags='libeman/...=-d=libfuzzer -asan=false' \
 	  -gcflags='libeman/capi=-d=libfuzzer' -o $(BUILD)/fuzz/libeman.a ./capi
