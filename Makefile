@@ -200,6 +200,33 @@ SECONDS ?= 3600
 soak: library $(VENV)/stamp ## An hour (SECONDS=3600) of mixed work on many threads: right answers, flat memory
 	MALLOC_ARENA_MAX=2 $(PY) tests/hostile/operations.py --seconds $(SECONDS)
 
+# The C interface under libFuzzer, which sees the branches of the Go code, too.
+# The address sanitizer watches what reads and writes the caller's memory: with
+# the numerical code it would be ten times as slow.
+FUZZER := $(BUILD)/fuzz/interface
+$(FUZZER): tests/programs/fuzz_interface.c $(GO_SOURCES)
+	@tests/scripts/need.sh clang libclang-rt-dev
+	@mkdir -p $(@D)
+	CC=clang CGO_ENABLED=1 go build -buildmode=c-archive -tags libfuzzer -asan -gcflags='libeman/...=-d=libfuzzer -asan=false' \
+	  -gcflags='libeman/capi=-d=libfuzzer' -o $(BUILD)/fuzz/libeman.a ./capi
+	clang -std=c11 -O1 -g -fsanitize=fuzzer,address -Iinclude $< $(BUILD)/fuzz/libeman.a -o $@ -pthread -lm -lresolv
+
+.PHONY: fuzz fuzz-corpus
+fuzz: $(FUZZER) ## Random meshes, files, descriptions and calls, an hour (SECONDS=3600) in all
+	tests/scripts/fuzz.sh $(SECONDS) $(FUZZER) $(BUILD)/fuzz/found
+
+fuzz-corpus: $(FUZZER) # takes what make fuzz found into tests/fuzz
+	$(FUZZER) -merge=1 -handle_segv=0 -handle_bus=0 -handle_fpe=0 -detect_leaks=0 tests/fuzz $(BUILD)/fuzz/found 2>&1 | tail -n 3
+
+# Servers answer these, so that they are no part of make test.
+LICENSES := Apache-2.0,BSD-3-Clause,MIT
+.PHONY: audit
+audit: ## Known vulnerabilities, and the licences of what is linked into the library
+	go run github.com/google/go-licenses@v1.6.0 check ./capi --allowed_licenses=$(LICENSES) 2>$(BUILD)/licenses || { cat $(BUILD)/licenses; false; }
+	@go run github.com/google/go-licenses@v1.6.0 report ./capi --ignore libeman 2>/dev/null
+	@go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./... 2>$(BUILD)/govulncheck || { cat $(BUILD)/govulncheck; \
+	  grep -q 'fetching vulnerabilities' $(BUILD)/govulncheck && echo "the database cannot be reached: vulnerabilities are not checked"; }
+
 # Debian's Blender has the legacy zip; the extension is tried in Blender as a
 # module, bpy of PyPI, which is for Python 3.11.
 BPY := 4.5 5.0

@@ -418,3 +418,43 @@ func authorsStateOf(t *testing.T, model string) (state []Parameter[float32]) {
 	add("lin2.bias", 8)
 	return state
 }
+
+// Whatever a description says, it is refused with a culprit, or it is complete:
+// written and read again it is the same.
+func FuzzParse(f *testing.F) {
+	for _, preset := range []Preset{PresetDefault, PresetSurface, PresetPaper, PresetAuthors} {
+		spec, err := NewSpec(preset, KindEMAN)
+		if err != nil {
+			f.Fatal(err)
+		}
+		spec.Classes = 3
+		f.Add(spec.JSON())
+	}
+	f.Add([]byte(`{"kind":"spiral","classes":2,"spiral_length":5}`))
+	f.Add(DefaultTraining().JSON())
+	f.Add([]byte(`{"warm_up":3,"dropout":0.5,"class_weights":[1,2],"frozen":["blocks.*"],"augment":{"rotation":true,"noise":0.1}}`))
+	f.Add([]byte(`{"model":"RelTanEMAN","rel_power_list":[0.5],"n_rings":2}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if spec, err := ParseSpec(text); err != nil {
+			if !errors.Is(err, ErrInvalidModel) {
+				t.Errorf("%T: %v", err, err)
+			}
+		} else if again, err := ParseSpec(spec.JSON()); err != nil || !bytes.Equal(again.JSON(), spec.JSON()) {
+			t.Errorf("%s is read as %s, %v", spec.JSON(), again.JSON(), err)
+		}
+		if spec, err := ParseTraining(text); err != nil {
+			if !errors.Is(err, ErrInvalidArgument) {
+				t.Errorf("%T: %v", err, err)
+			}
+		} else if again, err := ParseTraining(spec.JSON()); err != nil || !bytes.Equal(again.JSON(), spec.JSON()) {
+			t.Errorf("%s is read as %s, %v", spec.JSON(), again.JSON(), err)
+		}
+		if config, err := ParseAuthorsConfig(text); err != nil {
+			if !errors.Is(err, ErrInvalidModel) {
+				t.Errorf("%T: %v", err, err)
+			}
+		} else if _, err := FromAuthors[float32](nil, config); !errors.Is(err, ErrInvalidModel) {
+			t.Errorf("a network without tensors: %v", err)
+		}
+	})
+}

@@ -278,3 +278,49 @@ func TestSpiralNetAgainstItsFormula(t *testing.T) {
 		t.Errorf("off by %g", e)
 	}
 }
+
+// Spirals of arbitrary faces: each begins with its vertex and names vertices of
+// the mesh, none twice before the end of those that there are; the same on any
+// number of threads.
+func FuzzSpirals(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 1, 0}, []byte{0, 1, 2}, uint16(5))
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 1, 0, 1, 1, 1}, []byte{0, 1, 2, 2, 1, 3, 0, 0, 1}, uint16(264))
+	f.Add([]byte{7, 7, 7, 7, 7, 7, 7, 7, 7}, []byte{0, 1, 2, 0, 2, 1, 1, 1, 1}, uint16(3))
+	f.Fuzz(func(t *testing.T, coordinates, indices []byte, choice uint16) {
+		coordinates, indices = coordinates[:min(len(coordinates), 300)/3*3], indices[:min(len(indices), 300)/3*3]
+		var positions []float64
+		for _, b := range coordinates {
+			positions = append(positions, float64(int8(b)))
+		}
+		var faces []int32
+		for _, b := range indices {
+			faces = append(faces, int32(int8(b)))
+		}
+		length, start := int(choice&255), []SpiralStart{SpiralStartIndex, SpiralStartDistance}[choice>>8&1]
+		spirals, err := NewSpirals(parallel.New(1), nil, faces, positions, length, start)
+		if err != nil {
+			if !errors.Is(err, ErrInvalidArgument) {
+				t.Fatal(err)
+			}
+			return
+		}
+		vertices := len(positions) / 3
+		for p := range vertices {
+			spiral := spirals.of(p)
+			distinct := map[int32]bool{}
+			for _, q := range spiral {
+				if q < 0 || int(q) >= vertices {
+					t.Fatalf("vertex %d: %v", p, spiral)
+				}
+				distinct[q] = true
+			}
+			if spiral[0] != int32(p) || len(distinct) != min(length, vertices) {
+				t.Fatalf("vertex %d of %d: %v", p, vertices, spiral)
+			}
+		}
+		again, err := NewSpirals(parallel.New(3), nil, faces, positions, length, start)
+		if err != nil || !slices.Equal(again.Indices(), spirals.Indices()) {
+			t.Fatalf("other spirals on three threads: %v", err)
+		}
+	})
+}

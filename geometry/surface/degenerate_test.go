@@ -229,25 +229,49 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Small meshes of any kind: few places, far apart and close together, any faces.
-func TestArbitraryMeshes(t *testing.T) {
+// FuzzSample samples small meshes of any kind: few places, far apart and close
+// together, any faces. A sampling in order, or an error.
+func FuzzSample(f *testing.F) {
 	random := rand.New(rand.NewPCG(7, 7))
-	coordinates := []float64{0, 1, -1, 0.5, 1e-9, 1e-17, 1e-160, 1e9, 1 + 1e-15, -3}
-	o := Options{Points: []int{40, 12}, Neighbors: 6, UpNeighbors: 3, Scales: []int{5, 40}, LiftNeighbors: 4}
-	for round := range 300 {
-		m := testMesh{name: "arbitrary"}
-		choice := coordinates[:1+random.IntN(len(coordinates))]
-		vertices := 3 + random.IntN(8)
-		for range 3 * vertices {
-			m.positions = append(m.positions, choice[random.IntN(len(choice))])
+	for choice := range 200 {
+		places := 1 + random.IntN(10)
+		coordinates, indices := make([]byte, 3*(3+random.IntN(8))), make([]byte, 3*(1+random.IntN(8)))
+		for i := range coordinates {
+			coordinates[i] = byte(random.IntN(places))
 		}
-		for range 1 + random.IntN(8) {
-			p := random.Perm(vertices)
-			m.faces = append(m.faces, int32(p[0]), int32(p[1]), int32(p[2]))
+		for i := range indices {
+			indices[i] = byte(random.IntN(len(coordinates) / 3))
 		}
-		o.Seed = uint64(round % 2)
-		sample(t, m, o, 1).check(t, m.name, &o)
+		f.Add(coordinates, indices, uint8(choice%2))
 	}
+	places := []float64{0, 1, -1, 0.5, 1e-9, 1e-17, 1e-160, 1e9, 1 + 1e-15, -3, 1e299, -1e-300}
+	o := Options{Points: []int{40, 12}, Neighbors: 6, UpNeighbors: 3, Scales: []int{5, 40}, LiftNeighbors: 4}
+	f.Fuzz(func(t *testing.T, coordinates, indices []byte, seed uint8) {
+		m := testMesh{name: "arbitrary"}
+		for _, b := range coordinates[:min(len(coordinates), 150)/3*3] {
+			m.positions = append(m.positions, places[int(b)%len(places)])
+		}
+		if m.vertices() == 0 {
+			return
+		}
+		for _, b := range indices[:min(len(indices), 150)/3*3] {
+			m.faces = append(m.faces, int32(int(b)%m.vertices()))
+		}
+		o := o
+		o.Seed = uint64(seed)
+		err := m.build(t, geometry.Options{DropDegenerate: true}, 1).Read(func(v *geometry.View) error {
+			s, err := New(v, o, nil)
+			if err != nil {
+				return err
+			}
+			defer s.Free()
+			s.check(t, m.name, &o)
+			return nil
+		})
+		if err != nil && !errors.Is(err, geometry.ErrInvalidMesh) {
+			t.Error(err)
+		}
+	})
 }
 
 // Far more components than points, each far smaller than the spacing of these.

@@ -45,6 +45,14 @@ def test_address_sanitizer(compiled, sanitized: Path, source: str) -> None:
     assert output.endswith("0 failures\n") or source == "features.c"
 
 
+def test_address_sanitizer_on_recorded_calls(compiled, sanitized: Path) -> None:
+    """Sequences of calls that the fuzzer found worth keeping; here no byte beyond an input is read, either."""
+    flags = ("-fsanitize=address", "-DREPLAY", str(sanitized), f"-Wl,-rpath,{sanitized.parent}")
+    program = compiled("fuzz_interface.c", *flags, link=False, compiler="gcc")
+    options = "handle_segv=0:allow_user_segv_handler=1:detect_leaks=1"
+    assert run([program, ROOT / "tests" / "fuzz"], ASAN_OPTIONS=options).endswith(" inputs\n")
+
+
 def test_the_sanitizer_sees(sanitized: Path, tmp_path: Path) -> None:
     """What the test above relies on: an array that is too short is reported, where the library reads it."""
     program = tmp_path / "beyond.c"

@@ -37,6 +37,16 @@ def test_hostile_input(compiled, source: str) -> None:
     assert run(compiled(source)).endswith("0 failures\n")
 
 
+def test_nothing_is_read_beyond_an_input(compiled) -> None:
+    """Each array, text and struct of each function that reads one, at both ends of accessible memory."""
+    assert run(compiled("fences.c")) == "250 arrays, 0 failures\n"
+
+
+def test_recorded_calls(compiled) -> None:
+    """Sequences of calls that the fuzzer found worth keeping (make fuzz)."""
+    assert run(compiled("fuzz_interface.c", "-DREPLAY"), str(ROOT / "tests" / "fuzz")).endswith(" inputs\n")
+
+
 def test_faults_of_the_library_do_not_end_the_host(compiled, tmp_path: Path) -> None:
     faulty = tmp_path / "libeman_faulty.so"
     build = ["go", "build", "-buildmode=c-shared", "-tags", "emantest", "-o", str(faulty), "./capi"]
