@@ -113,7 +113,7 @@ PARTS := test-processors test-python test-go test-blender test-packages test-int
 .PHONY: test lint generated $(PARTS) rendering shells tools
 test: lint generated ## Everything that CI runs
 	@$(MAKE) library $(VENV)/docs $(VENV)/packaging
-	@$(MAKE) -j2 --output-sync=target $(PARTS)
+	@$(MAKE) -k -j2 --output-sync=target $(PARTS)
 
 rendering:
 	@tests/scripts/need.sh libegl1 libgl1 libgl1-mesa-dri libxrender1
