@@ -57,7 +57,7 @@ const maxStructSize = 4096
 // size, into *known, whose fields keep their defaults where the caller's struct
 // is shorter. A longer one may hold only zeros beyond.
 func readStruct[T any](name string, pointer unsafe.Pointer, known *T) error {
-	size, err := structSize(name, pointer)
+	size, err := structSize(name, (*T)(pointer))
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func readStruct[T any](name string, pointer unsafe.Pointer, known *T) error {
 // writeStruct copies *known into the caller's struct, as far as that reaches,
 // and zeroes what is beyond. The size field stays the caller's.
 func writeStruct[T any](name string, pointer, known *T) error {
-	size, err := structSize(name, unsafe.Pointer(pointer))
+	size, err := structSize(name, pointer)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,11 @@ func emango_init_struct(pointer unsafe.Pointer, size C.uint32_t, defaults unsafe
 	})
 }
 
-func structSize(name string, pointer unsafe.Pointer) (uint32, error) {
-	size := *(*uint32)(pointer)
-	if size < 4 || size > maxStructSize {
+// structSize reads the size of the caller's struct. That of any version is a
+// multiple of its alignment, so no field is cut in two.
+func structSize[T any](name string, pointer *T) (uint32, error) {
+	size := *(*uint32)(unsafe.Pointer(pointer))
+	if size < 4 || size > maxStructSize || uintptr(size)%unsafe.Alignof(*pointer) != 0 {
 		return 0, invalidArgument("%s.struct_size is %d: it must be the size of the struct", name, size)
 	}
 	return size, nil

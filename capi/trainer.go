@@ -296,7 +296,7 @@ func emango_trainer_step(trainer *C.eman_trainer, control *C.eman_control, info 
 		if err != nil {
 			return err
 		}
-		if _, err := structSize("info", unsafe.Pointer(info)); err != nil {
+		if _, err := structSize("info", info); err != nil {
 			return err
 		}
 		end, err := t.begin(message)
@@ -388,7 +388,7 @@ func emango_trainer_save(trainer *C.eman_trainer, path *C.char, message *C.emang
 //export emango_model_evaluate
 func emango_model_evaluate(model *C.eman_model, mesh *C.eman_mesh, labels *C.eman_view, control *C.eman_control, result *C.eman_evaluation, confusion *C.eman_mutable_view, message *C.emango_error) C.eman_status {
 	return infer(model, mesh, control, message, func(i *inference) error {
-		if _, err := structSize("result", unsafe.Pointer(result)); err != nil {
+		if _, err := structSize("result", result); err != nil {
 			return err
 		}
 		known, err := readLabels(i.scratch, labels, i.rows())

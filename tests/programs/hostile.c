@@ -216,6 +216,8 @@ static void bad_options(void) {
   o.instruction_set = 77;
   refused("instruction set", eman_context_create(&o, &c), EMAN_E_INVALID_ARGUMENT, "options.instruction_set");
   o.instruction_set = 0;
+  o.struct_size = 28; /* half a pointer */
+  refused("struct_size", eman_context_create(&o, &c), EMAN_E_INVALID_ARGUMENT, "options.struct_size");
   o.struct_size = 0;
   refused("struct_size", eman_context_create(&o, &c), EMAN_E_INVALID_ARGUMENT, "options.struct_size");
 
