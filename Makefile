@@ -152,9 +152,14 @@ test-go: tools ## Go tests, and once more under the race detector
 # are taken. Gradients against differences are in float64, which no set has.
 OLDER   := $(if $(filter x86_64,$(shell uname -m)),avx2) generic
 EMULATE := command -v qemu-x86_64 >/dev/null && command -v qemu-aarch64 >/dev/null
-test-processors: tools $(VENV)/stamp ## Kernels and layers as on other processors
+.PHONY: test-emulated older-library
+test-processors: $(addprefix test-kernels-,$(OLDER)) test-emulated $(addprefix test-older-,$(OLDER)) ## Kernels and layers as on other processors
+
+test-kernels-%:
+	EMAN_TEST_ISA=$* go test -count=1 -tags emantest -short -skip AgainstDifferences ./simd ./geometry ./core
+
+test-emulated: tools
 	@mkdir -p $(BUILD)
-	@set -x; for set in $(OLDER); do EMAN_TEST_ISA=$$set go test -count=1 -tags emantest -short -skip AgainstDifferences ./simd ./geometry ./core; done
 	CGO_ENABLED=0 GOARCH=amd64 go test -c -o $(BUILD)/simd-amd64.test ./simd
 	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/simd-arm64.test ./simd
 	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/core-arm64.test ./core
@@ -165,10 +170,11 @@ test-processors: tools $(VENV)/stamp ## Kernels and layers as on other processor
 	  (cd core; EMAN_TEST_ISA=neon qemu-aarch64 ../$(BUILD)/core-arm64.test -test.short \
 	    -test.run 'Forced|LayersAgainst|VariantsAgainst|IsolatedVertex|ResultsAgree'); \
 	else echo "qemu-user is not installed: emulated processors are skipped"; [ "$${CI:-}" != true ]; fi
-	@$(MAKE) library ISA=generic
-	@$(MAKE) $(addprefix test-older-,$(OLDER))
 
-test-older-%: # the suites of the C interface and of Python
+older-library:
+	@$(MAKE) library ISA=generic
+
+test-older-%: older-library # the suites of the C interface and of Python
 	$(MAKE) test-interface test-python ISA=$* SELECT='not older_processors'
 
 # With CI=true no test may be skipped.
