@@ -109,7 +109,7 @@ figures: library $(VENV)/docs rendering ## The pictures of the documentation, dr
 
 # Two parts at a time, as most of each runs on one core; what they install into
 # the environment is there before.
-PARTS := test-processors test-python test-go test-blender test-packages test-interface test-docs test-hostile
+PARTS := test-emulated test-processors test-python test-go test-blender test-packages test-interface test-docs test-hostile
 .PHONY: test lint generated $(PARTS) rendering shells tools
 test: lint generated ## Everything that CI runs
 	@$(MAKE) library $(VENV)/docs $(VENV)/packaging
