@@ -61,16 +61,16 @@ func (o Options) check(in *Input) error {
 type Mesh struct {
 	options Options
 
-	mutex   sync.Mutex // of the fields below, held for moments only
-	current *View
-	spare   *View // the state before the last update, for the next to fill
+	current atomic.Pointer[View] // nil after Close
+	mutex   sync.Mutex           // of changes of current and of spare, held for moments only
+	spare   *View                // the state before the last update, for the next to fill
 }
 
 // View is the state of a mesh between two updates. It never changes, and lives
 // until its last reader has finished ([Mesh.Read]).
 type View struct {
-	mesh      *Mesh // where its memory goes when it is no longer read
-	users     atomic.Int64
+	mesh      *Mesh        // where its memory goes when it is no longer read
+	users     atomic.Int64 // its readers, and the mesh while it is current; at 0 it may be filled anew
 	resources Resources
 	kernels   simd.Geometry // nil: scalar code
 	topology  *topology
@@ -115,14 +115,14 @@ func newMesh(r Resources, t *topology, in *Input, options Options, control *para
 		v.free()
 		return nil, err
 	}
-	m.current = v
+	v.users.Store(1)
+	m.current.Store(v)
 	return m, nil
 }
 
-// newView allocates a state, which its creator uses.
+// newView allocates a state to fill.
 func newView(m *Mesh, r Resources, t *topology) (v *View, err error) {
 	v = &View{mesh: m, resources: r, kernels: simd.GeometryOf(r.InstructionSet), topology: t.retain(), arena: r.NewArena("mesh"), cache: cache{budget: r.Memory}}
-	v.users.Store(1)
 	// The kernels read rows of three as four numbers.
 	if v.positions, err = memory.Make[float64](v.arena, 3*int64(t.vertexCount)+1); err == nil {
 		v.positions = v.positions[:3*t.vertexCount]
@@ -170,16 +170,41 @@ func (v *View) free() {
 	v.topology.release()
 }
 
-// release is called by each user once. The last one hands the state's memory
-// to the next update, or frees it.
-func (v *View) release() {
-	if v.users.Add(-1) > 0 {
-		return
+// acquire makes the caller a user of the mesh's state, without a lock.
+func (m *Mesh) acquire() (*View, error) {
+	for {
+		v := m.current.Load()
+		if v == nil {
+			return nil, badArgument("mesh", "it was freed")
+		}
+		if v.use() {
+			return v, nil
+		}
 	}
+}
+
+// use makes the caller a user of a state that has users. It fails where an
+// update has replaced the state since it was found, or others come or leave at
+// the same moment.
+func (v *View) use() bool {
+	n := v.users.Load()
+	return n > 0 && v.users.CompareAndSwap(n, n+1)
+}
+
+// release is called by each user once.
+func (v *View) release() {
+	if v.users.Add(-1) == 0 {
+		v.retire()
+	}
+}
+
+// retire hands the memory of a state that nobody uses to the next update, or
+// frees it.
+func (v *View) retire() {
 	v.clear()
 	m := v.mesh
 	m.mutex.Lock()
-	keep := m.current != nil && m.spare == nil
+	keep := m.current.Load() != nil && m.spare == nil
 	if keep {
 		m.spare = v
 	}
@@ -200,34 +225,48 @@ func (m *Mesh) Update(positions, frames PositionReader, control *parallel.Contro
 	if err != nil {
 		return err
 	}
-	defer func() { next.release() }()
+	current := false
+	defer func() {
+		if !current {
+			next.retire()
+		}
+	}()
 	if err := next.fill(positions, frames, control); err != nil {
 		return err
 	}
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	if m.current == nil {
+	before := m.replace(next)
+	if before == nil {
 		return badArgument("mesh", "it was freed during the update")
 	}
-	m.current, next = next, m.current
+	current = true
+	before.release()
 	return nil
+}
+
+// replace makes a full state the current one, and returns that before, of which
+// the mesh is still a user; nil, and nothing has changed, if the mesh was freed.
+func (m *Mesh) replace(next *View) (before *View) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if before = m.current.Load(); before != nil {
+		next.users.Store(1)
+		m.current.Store(next)
+	}
+	return before
 }
 
 // nextView is a state to fill: the spare one or a new one.
 func (m *Mesh) nextView() (*View, error) {
 	m.mutex.Lock()
-	spare, current := m.spare, m.current
+	spare := m.spare
 	m.spare = nil
-	if spare == nil && current != nil {
-		current.users.Add(1)
-	}
 	m.mutex.Unlock()
-	switch {
-	case spare != nil:
-		spare.users.Store(1)
+	if spare != nil {
 		return spare, nil
-	case current == nil:
-		return nil, badArgument("mesh", "it was freed")
+	}
+	current, err := m.acquire()
+	if err != nil {
+		return nil, err
 	}
 	defer current.release()
 	next, err := newView(m, current.resources, current.topology)
@@ -241,8 +280,8 @@ func (m *Mesh) nextView() (*View, error) {
 // be used afterwards.
 func (m *Mesh) Close() {
 	m.mutex.Lock()
-	current, spare := m.current, m.spare
-	m.current, m.spare = nil, nil
+	current, spare := m.current.Swap(nil), m.spare
+	m.spare = nil
 	m.mutex.Unlock()
 	if spare != nil {
 		spare.free()
@@ -255,14 +294,9 @@ func (m *Mesh) Close() {
 // Read calls read with the state of the mesh. The view and the slices it gives
 // are valid until read returns, and must not be changed.
 func (m *Mesh) Read(read func(v *View) error) error {
-	m.mutex.Lock()
-	v := m.current
-	if v != nil {
-		v.users.Add(1)
-	}
-	m.mutex.Unlock()
-	if v == nil {
-		return badArgument("mesh", "it was freed")
+	v, err := m.acquire()
+	if err != nil {
+		return err
 	}
 	defer v.release()
 	return read(v)

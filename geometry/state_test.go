@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,85 @@ func TestCallbacksMayUseTheMesh(t *testing.T) {
 			t.Errorf("%d bytes in use after the last reader", used)
 		}
 	})
+}
+
+// A reader that was late finds a state that has been replaced unusable, and one
+// that is filled anew usable only when it is whole.
+func TestAReplacedStateIsNotRead(t *testing.T) {
+	shape := sphere(6, 0.3, 1)
+	m := shape.build(t, Options{}, 1)
+	found := m.current.Load()
+	update := func(control *parallel.Control) error {
+		return m.Update(ReadSlice(shape.positions, 3), nil, control)
+	}
+	if err := update(nil); err != nil {
+		t.Fatal(err)
+	}
+	if found.use() {
+		t.Error("a replaced state is used")
+	}
+	filling := &parallel.Control{Progress: func(float64) bool {
+		if found.use() {
+			t.Error("a state that is being filled is used")
+		}
+		return true
+	}}
+	if err := update(filling); err != nil {
+		t.Fatal(err)
+	}
+	if m.current.Load() != found || !found.use() {
+		t.Error("the spare state did not become the current one")
+	}
+	found.release()
+}
+
+// Readers see one state, whole, however many updates pass meanwhile.
+func TestReadersSeeOneState(t *testing.T) {
+	shape := sphere(6, 0.3, 1)
+	budget := memory.NewBudget(0, nil)
+	m, err := New(Resources{Memory: budget}, FromSlices(shape.positions, shape.faces), Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const readers, updates = 4, 400
+	var waiting sync.WaitGroup
+	for range readers {
+		waiting.Go(func() {
+			got := make([]float64, len(shape.positions))
+			for {
+				err := m.Read(func(v *View) error { return v.Positions(WriteSlice(got, 3)) })
+				if errors.Is(err, ErrInvalidArgument) {
+					return // freed
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				factor := got[0] / shape.positions[0]
+				for i, x := range shape.positions {
+					if got[i] != factor*x {
+						t.Errorf("coordinate %d is of another state than coordinate 0", i)
+						return
+					}
+				}
+			}
+		})
+	}
+	scaled := slices.Clone(shape.positions)
+	for k := range updates {
+		factor := math.Ldexp(1, k%7-3)
+		for i, x := range shape.positions {
+			scaled[i] = factor * x
+		}
+		if err := m.Update(ReadSlice(scaled, 3), nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	m.Close()
+	waiting.Wait()
+	if used, _, _ := budget.Usage(); used != 0 {
+		t.Errorf("%d bytes in use after the last reader", used)
+	}
 }
 
 // Blocks that other threads finish are reported with the caller's own, so only
