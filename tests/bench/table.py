@@ -15,7 +15,6 @@ the library, or where no limit was set, times.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import math
 import os
@@ -146,10 +145,10 @@ class UpdatedRelTan:
 
     def _call(self) -> None:
         self._mesh.update(self._positions)
-        target, powers = _arrays.mutable_view(self._result), self._powers
+        target, powers = _arrays.view(self._result), self._powers
         with self._mesh._handle as handle:
             reltan = _capi.library().eman_mesh_reltan
-            _capi.check(reltan(handle, powers.ctypes.data, len(powers), None, None, ctypes.byref(target)))
+            _capi.check(reltan(handle, powers.ctypes.data, len(powers), None, None, target))
 
 
 class SurfaceLabels:

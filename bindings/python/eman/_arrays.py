@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -14,13 +15,15 @@ from eman.errors import InvalidArgumentError
 
 Array = npt.NDArray[Any]
 
-_REAL: dict[np.dtype[Any], int] = {np.dtype(np.float32): _capi.FLOAT32, np.dtype(np.float64): _capi.FLOAT64}
-_INTEGER: dict[np.dtype[Any], int] = {
-    np.dtype(np.int32): _capi.INT32,
-    np.dtype(np.uint32): _capi.UINT32,
-    np.dtype(np.int64): _capi.INT64,
+# By numpy's numbers of the types, two of which may name one type: a dtype takes longer to look up.
+_REAL: dict[int, int] = {np.dtype(code).num: number for code, number in (("f", _capi.FLOAT32), ("d", _capi.FLOAT64))}
+_INTEGER: dict[int, int] = {
+    np.dtype(code).num: {"i4": _capi.INT32, "u4": _capi.UINT32, "i8": _capi.INT64}[np.dtype(code).str[1:]]
+    for code in "iIlLqQ"
+    if np.dtype(code).str[1:] != "u8"
 }
 _DTYPES = {**_REAL, **_INTEGER}
+_pack_view = struct.Struct("Qqqqqii").pack  # the fields of _capi.View
 _CPU_DEVICES = (1, 3)  # DLPack: kDLCPU, kDLCUDAHost
 
 
@@ -45,7 +48,9 @@ def array(source: Any, name: str) -> Array:
 
 def reals(source: Any, name: str, columns: Optional[int]) -> Array:
     """(N, columns) float32 or float64, or (N,) where columns is None; copied only if the library cannot read it."""
-    found = array(source, name)
+    found = source if isinstance(source, np.ndarray) else array(source, name)
+    if _usual(found, columns, _REAL):
+        return found
     if found.dtype.kind not in "fiu":
         raise InvalidArgumentError(f"{name} must be real numbers, got {found.dtype}")
     return _readable(_shaped(found, name, columns), _REAL, np.float64)
@@ -53,7 +58,9 @@ def reals(source: Any, name: str, columns: Optional[int]) -> Array:
 
 def integers(source: Any, name: str, columns: Optional[int]) -> Array:
     """(N, columns) int32, uint32 or int64, or (N,) where columns is None; copied only if the library cannot read it."""
-    found = array(source, name)
+    found = source if isinstance(source, np.ndarray) else array(source, name)
+    if _usual(found, columns, _INTEGER):
+        return found
     if found.dtype.kind not in "iu" and found.size:
         raise InvalidArgumentError(f"{name} must be integers, got {found.dtype}")
     found = _shaped(found, name, columns)
@@ -69,6 +76,18 @@ def labels(source: Any, name: str) -> Array:
     return integers(np.atleast_1d(array(source, name)), name, None)
 
 
+def _usual(found: Array, columns: Optional[int], dtypes: dict[int, int]) -> bool:
+    """Whether it is what nearly all callers give, (N, columns) without gaps, which needs no other look."""
+    kind = found.dtype
+    return (
+        found.ndim == 2
+        and found.shape[1] == columns
+        and kind.num in dtypes
+        and kind.isnative
+        and found.flags.c_contiguous
+    )
+
+
 def _shaped(found: Array, name: str, columns: Optional[int]) -> Array:
     """The array if it has the shape, an empty sequence reshaped to it."""
     if columns is None:
@@ -82,12 +101,12 @@ def _shaped(found: Array, name: str, columns: Optional[int]) -> Array:
     return found
 
 
-def _readable(found: Array, dtypes: dict[np.dtype[Any], int], otherwise: npt.DTypeLike) -> Array:
+def _readable(found: Array, dtypes: dict[int, int], otherwise: npt.DTypeLike) -> Array:
     """The array itself, or a copy of it in a layout that the library reads.
 
     The library takes any strides except 0, which means packed to it, and any alignment.
     """
-    if found.dtype not in dtypes or not found.dtype.isnative:
+    if found.dtype.num not in dtypes or not found.dtype.isnative:
         return np.ascontiguousarray(found, otherwise)
     if not found.flags.c_contiguous and any(
         stride == 0 and count > 1 for stride, count in zip(found.strides, found.shape)
@@ -96,32 +115,20 @@ def _readable(found: Array, dtypes: dict[np.dtype[Any], int], otherwise: npt.DTy
     return found
 
 
-def view(source: Array) -> _capi.View:
-    """An eman_view of a 1- or 2-dimensional array, to be kept no longer than the array."""
-    return _capi.View(*_layout(source))
-
-
-def mutable_view(target: Array) -> _capi.MutableView:
-    """An eman_mutable_view of an array of ours."""
-    return _capi.MutableView(*_layout(target))
-
-
-def _layout(found: Array) -> tuple[int, int, int, int, int, int, int]:
+def view(found: Array) -> bytes:
+    """An eman_view or eman_mutable_view of a 1- or 2-dimensional array, to be kept no longer than the array."""
     if found.ndim == 1:
         (rows,), (row_stride,) = found.shape, found.strides
         columns, column_stride = 1, 0
     else:
         rows, columns = found.shape
         row_stride, column_stride = found.strides
-    return address(found), rows, columns, row_stride, column_stride, _DTYPES[found.dtype], 0
-
-
-def address(found: Array) -> int:
-    """Where the first element lies."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(found))  # type: ignore[arg-type]  # a quarter of the time of what follows
+        # A quarter of the time of what follows.
+        first = ctypes.addressof(ctypes.c_char.from_buffer(found))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # read-only, strided or empty
-        return int(found.__array_interface__["data"][0])
+        first = int(found.__array_interface__["data"][0])
+    return _pack_view(first, rows, columns, row_stride, column_stride, _DTYPES[found.dtype.num], 0)
 
 
 def triangles(source: Any, name: str = "faces") -> Array:
@@ -129,7 +136,9 @@ def triangles(source: Any, name: str = "faces") -> Array:
 
     A polygon (a, b, c, d, ...) becomes the fan (a, b, c), (a, c, d), ...; the order of faces stays.
     """
-    if isinstance(source, Sequence) and not isinstance(source, (np.ndarray, memoryview)) and _ragged(source):
+    if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] == 3:
+        return integers(source, name, 3)
+    if not isinstance(source, (np.ndarray, memoryview)) and isinstance(source, Sequence) and _ragged(source):
         return _fans(source, name)
     found = array(source, name)
     if found.ndim == 2 and found.shape[1] > 3 and found.size:

@@ -48,7 +48,7 @@ ProgressFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, c_double)
 
 
 class View(Structure):
-    """eman_view: a two-dimensional array that is read."""
+    """eman_view and eman_mutable_view: a two-dimensional array that is read or written."""
 
     _fields_ = (
         ("data", c_void_p),
@@ -59,12 +59,6 @@ class View(Structure):
         ("dtype", c_int32),
         ("reserved", c_int32),
     )
-
-
-class MutableView(Structure):
-    """eman_mutable_view: a two-dimensional array that is written."""
-
-    _fields_ = View._fields_
 
 
 class ContextOptions(Structure):
@@ -227,8 +221,8 @@ StepFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, POINTER(StepInfo))
 #: Handles are passed as addresses.
 Handle = c_void_p
 _HANDLE_OUT = POINTER(c_void_p)
-_VIEW = POINTER(View)
-_OUT = POINTER(MutableView)
+#: Views are passed as bytes (`_arrays.view`), which are made in an eighth of a structure's time.
+_VIEW = _OUT = c_void_p
 _CONTROL = POINTER(Control)
 _INT64_OUT = POINTER(c_int64)
 _DOUBLES = c_void_p  # packed arrays of double, passed by address

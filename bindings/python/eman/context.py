@@ -73,7 +73,6 @@ class Context:
         out = ctypes.c_void_p()
         _capi.check(library.eman_context_create(ctypes.byref(options), ctypes.byref(out)))
         self._handle = Handle(out, library.eman_context_free, "context")
-        self._handle.free_with(self)
 
     def _describe(self) -> _capi.ContextInfo:
         info = _capi.ContextInfo(struct_size=ctypes.sizeof(_capi.ContextInfo))

@@ -285,19 +285,12 @@ def _evaluate(model: Model, mesh: Mesh, target: Values, counts: Optional[Values]
     """Compare the labels of one mesh, and add to the counts of the confusion."""
     result = _capi.Evaluation(struct_size=ctypes.sizeof(_capi.Evaluation))
     confusion = None if counts is None else np.empty_like(counts)
-    labels, room = _arrays.view(target), None if confusion is None else _arrays.mutable_view(confusion)
+    labels, room = _arrays.view(target), None if confusion is None else _arrays.view(confusion)
     call = _capi.library().eman_model_evaluate
     model._run(
         mesh,
         None,
-        lambda network, on, control: call(
-            network,
-            on,
-            ctypes.byref(labels),
-            control,
-            ctypes.byref(result),
-            None if room is None else ctypes.byref(room),
-        ),
+        lambda network, on, control: call(network, on, labels, control, ctypes.byref(result), room),
     )
     if counts is not None and confusion is not None:
         counts += confusion

@@ -27,6 +27,7 @@ FloatArray = npt.NDArray[np.float64]
 
 #: From this many faces on a call is made so that Ctrl-C can end it; below it takes a few hundredths of a second.
 LONG = 100_000
+_DEFAULTS = {"gauge": "first_neighbor", "seed": 0, "normals": "area", "degenerate": "error"}
 _MAX_POWERS = 64
 
 
@@ -118,46 +119,24 @@ class Mesh:
         ):
             faces = np.empty((0, 3), np.int32)  # a cloud of points
         points, triangles = _arrays.mesh_arrays(vertices, faces)
-        options = _capi.MeshOptions(
-            struct_size=ctypes.sizeof(_capi.MeshOptions),
-            normals=choice(normals, "normals", _capi.NORMALS),
-            gauge=choice(gauge, "gauge", _capi.GAUGES),
-            degenerate=choice(degenerate, "degenerate", _capi.DEGENERATE),
-            seed=_seed(seed),
-        )
-        custom = gauge == "custom"
-        if custom != (frames is not None):
-            raise InvalidArgumentError(
-                "gauge='custom' needs frames" if custom else f"frames are given, but gauge is {gauge!r}, not 'custom'"
-            )
-        rows = _frame_rows(frames) if frames is not None else None
-        frame_view = None
-        if rows is not None:
-            frame_view = _arrays.view(rows)
-            options.frames = ctypes.pointer(frame_view)
+        rows = None if frames is None else _frame_rows(frames)  # kept until the call
+        options: dict[str, Any] = {"gauge": gauge, "seed": seed, "normals": normals, "degenerate": degenerate}
+        chosen = None if rows is None and options == _DEFAULTS else ctypes.byref(_struct_of(**options, rows=rows))
         library = _capi.library()
         owner = context if context is not None else default_context()
-        position_view, face_view = _arrays.view(points), _arrays.view(triangles)
-        out = ctypes.c_void_p()
-        with owner._handle as context_handle:
+        position_view, face_view, out = _arrays.view(points), _arrays.view(triangles), ctypes.c_void_p()
+        create, made = library.eman_mesh_create, ctypes.byref(out)
+        with owner._handle as on:
             try:
-                interruptible(
-                    lambda control: int(
-                        library.eman_mesh_create(
-                            context_handle,
-                            ctypes.byref(position_view),
-                            ctypes.byref(face_view),
-                            ctypes.byref(options),
-                            control,
-                            ctypes.byref(out),
-                        )
-                    ),
-                    long=len(triangles) >= LONG,
-                )
+                if len(triangles) < LONG:
+                    _capi.check(create(on, position_view, face_view, chosen, None, made))
+                else:
+                    given = on, position_view, face_view, chosen
+                    interruptible(lambda control: int(create(*given, control, made)), long=True)
             except BaseException:
                 library.eman_mesh_free(out)  # interrupted when it was just finished
                 raise
-        self._own(out, owner, {"gauge": gauge, "seed": seed, "normals": normals, "degenerate": degenerate})
+        self._own(out, owner, options)
         self._vertex_count, self._face_count = len(points), len(triangles)
         if degenerate == "drop":
             self._face_count = self._counts()[1]
@@ -166,7 +145,6 @@ class Mesh:
         self._context = context
         self._options = options
         self._handle = Handle(address, _capi.library().eman_mesh_free, "mesh")
-        self._handle.free_with(self)
 
     @classmethod
     def _adopt(cls, address: ctypes.c_void_p, context: Context, options: dict[str, Any]) -> Mesh:
@@ -251,9 +229,8 @@ class Mesh:
     # ---------------------------------------------------------------- arrays
 
     def _fill(self, function: Any, result: npt.NDArray[Any]) -> None:
-        target = _arrays.mutable_view(result)
         with self._handle as handle:
-            _capi.check(function(handle, ctypes.byref(target)))
+            _capi.check(function(handle, _arrays.view(result)))
 
     def _per_edge(self, function: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """An (E,) array; `update`, which may change E, has to wait meanwhile."""
@@ -329,9 +306,9 @@ class Mesh:
         array([0, 2, 3], dtype=int32)
         """
         offsets = np.empty(self._vertex_count + 1, np.int64)
-        offset_view = _arrays.mutable_view(offsets)
+        offset_view = _arrays.view(offsets)
         neighbors = _capi.library().eman_mesh_neighbors
-        indices = self._per_edge(lambda mesh, out: neighbors(mesh, ctypes.byref(offset_view), out), np.int32)
+        indices = self._per_edge(lambda mesh, out: neighbors(mesh, offset_view, out), np.int32)
         return offsets, indices
 
     @property
@@ -385,9 +362,9 @@ class Mesh:
         array([0, 0, 0, 1, 1, 1], dtype=int32)
         """
         result = np.empty(self._vertex_count, np.int32)
-        target, count = _arrays.mutable_view(result), ctypes.c_int64()
+        target, count = _arrays.view(result), ctypes.c_int64()
         with self._handle as handle:
-            _capi.check(_capi.library().eman_mesh_components(handle, ctypes.byref(target), ctypes.byref(count)))
+            _capi.check(_capi.library().eman_mesh_components(handle, target, ctypes.byref(count)))
         return result
 
     @property
@@ -452,7 +429,7 @@ class Mesh:
             constant=constant,
         )
         result = np.empty((self._vertex_count, len(exponents), width))
-        target = _arrays.mutable_view(result.reshape(self._vertex_count, len(exponents) * width))
+        target = _arrays.view(result.reshape(self._vertex_count, len(exponents) * width))
         reltan = _capi.library().eman_mesh_reltan
         with self._handle as handle:
             interruptible(
@@ -463,7 +440,7 @@ class Mesh:
                         len(exponents),
                         ctypes.byref(options),
                         control,
-                        ctypes.byref(target),
+                        target,
                     )
                 ),
                 long=self._face_count * len(exponents) >= LONG,
@@ -530,16 +507,14 @@ class Mesh:
                 if custom
                 else f"frames are given, but gauge is {self._options['gauge']!r}"
             )
-        position_view = _arrays.view(points)
-        frame_view = rows = None
+        position_view, frame_view = _arrays.view(points), None
         if frames is not None:
-            rows = _frame_rows(frames)
+            rows = _frame_rows(frames)  # kept until the call
             frame_view = _arrays.view(rows)
         update = _capi.library().eman_mesh_update
-        frames_argument = None if frame_view is None else ctypes.byref(frame_view)
         with self._handle.exclusive(), self._handle as handle:
             interruptible(
-                lambda control: int(update(handle, ctypes.byref(position_view), frames_argument, control)),
+                lambda control: int(update(handle, position_view, frame_view, control)),
                 long=self._face_count >= LONG,
             )
 
@@ -670,6 +645,26 @@ def _rebuild(vertices: FloatArray, faces: Any, frames: Optional[FloatArray], opt
     return Mesh(vertices, faces, frames=frames, **options)
 
 
+def _struct_of(
+    gauge: str, seed: int, normals: str, degenerate: str, rows: Optional[npt.NDArray[Any]]
+) -> _capi.MeshOptions:
+    """The options as the library takes them, with a view of the frames, to be kept no longer than those."""
+    result = _capi.MeshOptions(
+        struct_size=ctypes.sizeof(_capi.MeshOptions),
+        normals=choice(normals, "normals", _capi.NORMALS),
+        gauge=choice(gauge, "gauge", _capi.GAUGES),
+        degenerate=choice(degenerate, "degenerate", _capi.DEGENERATE),
+        seed=_seed(seed),
+    )
+    if gauge == "custom" and rows is None:
+        raise InvalidArgumentError("gauge='custom' needs frames")
+    if gauge != "custom" and rows is not None:
+        raise InvalidArgumentError(f"frames are given, but gauge is {gauge!r}, not 'custom'")
+    if rows is not None:
+        result.frames = ctypes.pointer(_capi.View.from_buffer_copy(_arrays.view(rows)))
+    return result
+
+
 def _seed(seed: int) -> int:
     if not 0 <= seed < 2**64:
         raise InvalidArgumentError(f"seed must be between 0 and 2**64 - 1, got {seed}")
@@ -710,8 +705,8 @@ def _read_report(library: ctypes.CDLL, report: ctypes.c_void_p) -> Report:
         count, width = ctypes.c_int64(), ctypes.c_int32()
         _capi.check(library.eman_report_count(report, finding, ctypes.byref(count), ctypes.byref(width)))
         indices = np.empty((count.value, width.value), np.int64)
-        target = _arrays.mutable_view(indices)
-        _capi.check(library.eman_report_indices(report, finding, ctypes.byref(target)))
+        target = _arrays.view(indices)
+        _capi.check(library.eman_report_indices(report, finding, target))
         name = library.eman_finding_name(finding).decode()
         findings[name] = indices if width.value > 1 else indices[:, 0]
     return Report(summary, findings)

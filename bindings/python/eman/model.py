@@ -143,7 +143,6 @@ class Model:
         with self._context._handle as owner:
             _capi.check(call(owner, ctypes.byref(address)))
         self._handle = Handle(address, library.eman_model_free, "model")
-        self._handle.free_with(self)
         # Setting parameters changes nothing of this.
         self._text = _capi.text(library.eman_model_spec, address)
         spec = self.spec
@@ -457,8 +456,8 @@ class Model:
         with self._handle as handle, self._handle.exclusive():  # all of one state
             for index, (name, shape) in enumerate(self._shapes.items()):
                 values = np.empty(_count(shape), np.float32)
-                target = _arrays.mutable_view(values)
-                _capi.check(get(handle, index, ctypes.byref(target)))
+                target = _arrays.view(values)
+                _capi.check(get(handle, index, target))
                 result[name] = values.reshape(shape)
         return result
 
@@ -527,9 +526,9 @@ class Model:
         """
         rows = self._rows(mesh)
         result = np.empty((rows, self._classes), np.float32)
-        target = _arrays.mutable_view(result)
+        target = _arrays.view(result)
         logits = _capi.library().eman_model_logits
-        self._run(mesh, progress, lambda model, on, control: logits(model, on, control, ctypes.byref(target)))
+        self._run(mesh, progress, lambda model, on, control: logits(model, on, control, target))
         return result if self._task == "segmentation" else result[0]
 
     def predict(self, mesh: Mesh, *, progress: Any = None) -> Union[Int32Array, int]:
@@ -564,9 +563,9 @@ class Model:
         True
         """
         result = np.empty(self._rows(mesh), np.int32)
-        target = _arrays.mutable_view(result)
+        target = _arrays.view(result)
         predict = _capi.library().eman_model_predict
-        self._run(mesh, progress, lambda model, on, control: predict(model, on, control, ctypes.byref(target)))
+        self._run(mesh, progress, lambda model, on, control: predict(model, on, control, target))
         return result if self._task == "segmentation" else int(result[0])
 
     def predict_faces(self, mesh: Mesh, *, progress: Any = None) -> Int32Array:
@@ -644,9 +643,9 @@ class Model:
             raise InvalidArgumentError(f"k must be between 1 and {self._classes}, the number of classes, got {k}")
         rows = self._rows(mesh)
         labels, probabilities = np.empty((rows, k), np.int32), np.empty((rows, k), np.float32)
-        targets = _arrays.mutable_view(labels), _arrays.mutable_view(probabilities)
+        targets = _arrays.view(labels), _arrays.view(probabilities)
         top = _capi.library().eman_model_top
-        self._run(mesh, progress, lambda model, on, control: top(model, on, k, control, *map(ctypes.byref, targets)))
+        self._run(mesh, progress, lambda model, on, control: top(model, on, k, control, *targets))
         if self._task == "segmentation":
             return labels, probabilities
         return labels[0], probabilities[0]
@@ -694,10 +693,8 @@ class Model:
         attention = _capi.library().eman_model_attention
         with mesh._handle.exclusive():  # an update, which may change E, has to wait
             result = np.empty((self.layer_size(mesh, number)[1], self._layers[number].heads), np.float32)
-            target = _arrays.mutable_view(result)
-            self._run(
-                mesh, progress, lambda model, on, control: attention(model, on, number, control, ctypes.byref(target))
-            )
+            target = _arrays.view(result)
+            self._run(mesh, progress, lambda model, on, control: attention(model, on, number, control, target))
         return result
 
     def features(self, mesh: Mesh, layer: Union[int, str], *, progress: Any = None) -> Float32Array:
@@ -739,10 +736,8 @@ class Model:
         features = _capi.library().eman_model_features
         with mesh._handle.exclusive():  # an update, which may change the number of samples, has to wait
             result = np.empty((self.layer_size(mesh, number)[0], channels * components), np.float32)
-            target = _arrays.mutable_view(result)
-            self._run(
-                mesh, progress, lambda model, on, control: features(model, on, number, control, ctypes.byref(target))
-            )
+            target = _arrays.view(result)
+            self._run(mesh, progress, lambda model, on, control: features(model, on, number, control, target))
         return result.reshape(-1, channels, components)
 
     def layer_size(self, mesh: Mesh, layer: Union[int, str]) -> tuple[int, int]:
@@ -823,7 +818,7 @@ class Model:
         with mesh._handle.exclusive():  # an update, which may change the sizes, has to wait
             rows, edges = self.layer_size(mesh, number)
             offsets, indices = np.empty(rows + 1, np.int64), np.empty(edges, np.int32)
-            targets = [ctypes.byref(_arrays.mutable_view(values)) for values in (offsets, indices)]
+            targets = [_arrays.view(values) for values in (offsets, indices)]
             self._run(mesh, None, lambda model, on, control: neighbors(model, on, number, control, *targets))
         return offsets, indices
 
@@ -861,7 +856,7 @@ class Model:
         with mesh._handle.exclusive():  # an update, which may change their number, has to wait
             count = self.layer_size(mesh, 0)[0]
             positions, normals = np.empty((count, 3)), np.empty((count, 3))
-            targets = [ctypes.byref(_arrays.mutable_view(values)) for values in (positions, normals)]
+            targets = [_arrays.view(values) for values in (positions, normals)]
             self._run(mesh, None, lambda model, on, control: samples(model, on, control, *targets))
         return positions, normals
 

@@ -180,7 +180,6 @@ class Trainer:
         with context._handle as owner:
             _capi.check(call(owner, ctypes.byref(address)))
         self._handle = Handle(address, _capi.library().eman_trainer_free, "trainer")
-        self._handle.free_with(self)
 
     @classmethod
     def load(cls, path: StrPath, *, context: Optional[Context] = None) -> Trainer:
@@ -274,7 +273,7 @@ class Trainer:
         view = _arrays.view(found)
         add = _capi.library().eman_trainer_add_mesh
         with self._handle as handle, mesh._handle as on:
-            _capi.check(add(handle, on, ctypes.byref(view), called or None, int(bool(validation))))
+            _capi.check(add(handle, on, view, called or None, int(bool(validation))))
 
     # ---------------------------------------------------------------- training
 

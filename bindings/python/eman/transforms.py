@@ -49,8 +49,8 @@ def random_angles(count: int, seed: int = 0) -> FloatArray:
     ((1000,), True, True)
     """
     result = np.empty(count)
-    target = _arrays.mutable_view(result)
-    _capi.check(_capi.library().eman_random_angles(_seed(seed), ctypes.byref(target)))
+    target = _arrays.view(result)
+    _capi.check(_capi.library().eman_random_angles(_seed(seed), target))
     return result
 
 
@@ -78,8 +78,8 @@ def random_permutation(count: int, seed: int = 0) -> IntArray:
     [0, 1, 2, 3, 4]
     """
     result = np.empty(count, np.int64)
-    target = _arrays.mutable_view(result)
-    _capi.check(_capi.library().eman_random_permutation(_seed(seed), ctypes.byref(target)))
+    target = _arrays.view(result)
+    _capi.check(_capi.library().eman_random_permutation(_seed(seed), target))
     return result
 
 
@@ -174,7 +174,7 @@ def gauge(mesh: Mesh, angles: Optional[npt.ArrayLike] = None, *, seed: int = 0) 
     change = _capi.library().eman_mesh_change_gauge
     with mesh._handle as handle:
         interruptible(
-            lambda control: int(change(handle, ctypes.byref(source), control, ctypes.byref(out))),
+            lambda control: int(change(handle, source, control, ctypes.byref(out))),
             long=mesh.face_count >= LONG,
         )
     changed = Mesh._adopt(out, mesh.context, {**mesh.options, "gauge": "custom"})
@@ -399,7 +399,7 @@ def permutation(
     permute = _capi.library().eman_mesh_permute
     with mesh._handle as handle:
         interruptible(
-            lambda control: int(permute(handle, *map(ctypes.byref, views), control, ctypes.byref(out))),
+            lambda control: int(permute(handle, *views, control, ctypes.byref(out))),
             long=mesh.face_count >= LONG,
         )
     return Permutation(Mesh._adopt(out, mesh.context, mesh.options), *orders)

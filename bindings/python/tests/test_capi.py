@@ -10,10 +10,11 @@ from ctypes import POINTER
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import eman
-from eman import _capi, _loader, errors
+from eman import _arrays, _capi, _loader, errors
 
 from .conftest import REPOSITORY, TETRAHEDRON
 
@@ -21,7 +22,7 @@ HEADER = REPOSITORY / "include" / "eman.h"
 
 STRUCTS = {
     "eman_view": _capi.View,
-    "eman_mutable_view": _capi.MutableView,
+    "eman_mutable_view": _capi.View,
     "eman_context_options": _capi.ContextOptions,
     "eman_context_info": _capi.ContextInfo,
     "eman_control": _capi.Control,
@@ -86,11 +87,23 @@ def test_every_function_is_declared_as_in_the_header(header: str) -> None:
     found = {}
     for result, name, parameters in re.findall(r"^\s*((?:const )?\w+[ *]+)(eman_\w+)\(([^)]*)\)\s*;", header, re.M):
         types = () if parameters.strip() == "void" else tuple(ctype(without_name(p)) for p in parameters.split(","))
+        # Views are passed as bytes.
+        types = tuple(ctypes.c_void_p if t is POINTER(_capi.View) else t for t in types)
         found[name] = (ctype(result, returned=True), types)
     assert len(found) > 30, "the header was not understood"
     assert set(found) == set(_capi.PROTOTYPES)
     for name, prototype in found.items():
         assert _capi.PROTOTYPES[name] == prototype, name
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint32, np.int64])
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_view_in_bytes(dtype: type, step: int) -> None:
+    array = np.zeros((8, 3), dtype)[::step]
+    found = _capi.View.from_buffer_copy(_arrays.view(array))
+    assert (found.data, found.rows, found.columns) == (array.__array_interface__["data"][0], *array.shape)
+    assert (found.row_stride, found.column_stride) == array.strides
+    assert (found.dtype, found.reserved) == (getattr(_capi, np.dtype(dtype).name.upper()), 0)
 
 
 def test_every_exported_function_is_declared() -> None:
