@@ -1,6 +1,6 @@
 module libeman
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/golang/mock v1.6.0
@@ -8,4 +8,4 @@ require (
 	gonum.org/v1/gonum v0.17.0
 )
 
-require golang.org/x/sys v0.30.0 // indirect
+require golang.org/x/sys v0.49.0 // indirect
