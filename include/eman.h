@@ -1198,7 +1198,8 @@ EMAN_API eman_status eman_trainer_estimate(const eman_trainer *trainer, int64_t 
  * How far a training is, as a JSON object: done, step, epoch (done), best (the
  * epoch of the best validation, from 0, or −1), history (epochs: epoch, loss,
  * accuracy, validation_loss, validation_accuracy) and training (its
- * description).
+ * description). It grows with every epoch: while another thread trains, ask until
+ * it fits.
  *
  * @param trainer   the training
  * @param text      receives the NUL-terminated text; may be NULL if capacity is 0
