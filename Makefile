@@ -228,6 +228,7 @@ fuzz-corpus: $(FUZZER) # takes what make fuzz found into tests/fuzz
 LICENSES := Apache-2.0,BSD-3-Clause,MIT
 .PHONY: audit
 audit: ## Known vulnerabilities (DB=file:///… where vuln.go.dev is out of reach), and the licences of what is linked
+	@mkdir -p $(BUILD)
 	go run github.com/google/go-licenses@v1.6.0 check ./capi --allowed_licenses=$(LICENSES) 2>$(BUILD)/licenses || { cat $(BUILD)/licenses; false; }
 	@go run github.com/google/go-licenses@v1.6.0 report ./capi --ignore libeman 2>/dev/null
 	@go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 $(if $(DB),-db $(DB)) ./... 2>$(BUILD)/govulncheck || { cat $(BUILD)/govulncheck; \

@@ -1,8 +1,11 @@
 package core
 
 import (
+	"fmt"
+	"math"
 	"sync"
 
+	"libeman/geometry"
 	"libeman/geometry/memory"
 )
 
@@ -16,12 +19,16 @@ type inverse struct {
 }
 
 // of returns the inverse of an array with values in [0, n), in memory of the
-// arena's, which nothing else may use at the time.
+// arena's, which nothing else may use at the time; geometry.ErrTooLarge where an
+// int32 does not number the places.
 func (v *inverse) of(values []int32, n int, arena *memory.Arena) (places []int32, offsets []int64, err error) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
 	if v.offsets != nil {
 		return v.places, v.offsets, nil
+	}
+	if len(values) > math.MaxInt32 {
+		return nil, nil, fmt.Errorf("%w: %d entries, at most %d are supported in training", geometry.ErrTooLarge, len(values), math.MaxInt32)
 	}
 	// Two more than n: while the places are filled in, entry q+1 is where the
 	// next place of q goes, and so in the end where those of q+1 begin.

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
+	"libeman/geometry"
 	"libeman/geometry/memory"
 	"libeman/simd"
 )
@@ -463,6 +465,15 @@ func TestLiftsAndTheirTransposes(t *testing.T) {
 		if !errors.Is(err, ErrInvalidArgument) || !strings.HasPrefix(err.Error(), message) {
 			t.Errorf("%v, not %q", err, message)
 		}
+	}
+}
+
+// Nothing of the entries is read: they need not be there.
+func TestALiftOfTooManyEntriesIsNotTransposed(t *testing.T) {
+	lift := Lift[float32]{Samples: unsafe.Slice(new(int32), math.MaxInt32+1), samples: 1}
+	lift.arena = memory.NewBudget(0, nil).NewArena("test")
+	if _, err := lift.transposed(); !errors.Is(err, geometry.ErrTooLarge) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -13,7 +13,8 @@
 ///             object has no handle: using it is an error, not a crash.
 /// Errors      are thrown as eman::error. Codes, and what eman.h says of a
 ///             function, hold for its C++ form too. On failure nothing is
-///             written, and objects are as they were.
+///             written, and objects are as they were. What the standard library
+///             throws passes: std::bad_alloc where a std::vector has no memory.
 /// Arrays      are read through eman::input and written through eman::output,
 ///             which borrow for the call: vectors (`{v, 3}`: rows of 3), Eigen's
 ///             matrices, maps and blocks, or any strides (eman::matrix). Nothing
@@ -28,6 +29,7 @@
 #ifndef EMAN_HPP
 #define EMAN_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -84,7 +86,7 @@ constexpr eman_dtype dtype_of() {
 template <class T, class = void>
 inline constexpr bool is_eigen = false;
 template <class T>
-constexpr bool
+inline constexpr bool
     is_eigen<T, std::void_t<decltype(std::declval<T &>().data(), std::declval<T &>().outerStride(), T::IsRowMajor)>> =
         true;
 
@@ -107,6 +109,13 @@ struct deleter {
 template <class Handle, void (*Free)(Handle *)>
 using handle = std::unique_ptr<Handle, deleter<Handle, Free>>;
 
+/// How many elements, as the C interface counts a short list. It refuses more
+/// than it knows, so what does not fit may be cut to the largest number.
+template <class List>
+std::int32_t count(const List &list) noexcept {
+  return static_cast<std::int32_t>(std::min<std::size_t>(list.size(), INT32_MAX));
+}
+
 /// A struct whose struct_size is set.
 template <class Struct>
 Struct sized() noexcept {
@@ -115,14 +124,18 @@ Struct sized() noexcept {
   return s;
 }
 
-/// A text from a function of the C interface, which first says how long it is.
-template <class Function>
-std::string text(Function &&function) {
+/// A text, or bytes, from a function of the C interface that says how long they
+/// are: what a training says of itself may have grown until it is asked again.
+template <class Bytes = std::string, class Function>
+Bytes text(Function &&function) {
+  Bytes result;
   std::int64_t length = 0;
-  const eman_status status = function(nullptr, 0, &length);
-  if (status != EMAN_E_BUFFER_TOO_SMALL) check(status == EMAN_OK ? EMAN_E_INTERNAL : status);
-  std::string result(static_cast<std::size_t>(length), '\0');
-  check(function(result.data(), length + 1, &length));
+  eman_status status;
+  while ((status = function(result.data(), static_cast<std::int64_t>(result.size()), &length)) ==
+         EMAN_E_BUFFER_TOO_SMALL)
+    result.resize(static_cast<std::size_t>(length) + 1);
+  check(status);
+  result.resize(static_cast<std::size_t>(length));
   return result;
 }
 
@@ -206,7 +219,7 @@ class input {
   template <class Dense, std::enable_if_t<detail::is_eigen<Dense>, int> = 0>
   input(const Dense &dense) noexcept : view_(eigen(dense).view()) {}
 
-  /// As the C interface takes it.
+  /// As the C interface takes it, as long as this object and the array live.
   const eman_view *get() const noexcept { return &view_; }
 
  private:
@@ -229,7 +242,7 @@ class output {
   template <class Dense, std::enable_if_t<detail::is_eigen<std::decay_t<Dense>>, int> = 0>
   output(Dense &&dense) noexcept : view_(eigen(dense).mutable_view()) {}
 
-  /// As the C interface takes it.
+  /// As the C interface takes it, as long as this object and the array live.
   const eman_mutable_view *get() const noexcept { return &view_; }
 
  private:
@@ -238,10 +251,11 @@ class output {
 
 namespace detail {
 
-/// A packed result of the library's, rows×columns, which fill writes.
+/// A packed result of the library's, rows×columns, which fill writes; it refuses
+/// a negative size.
 template <class T, class Function>
 std::vector<T> filled(std::int64_t rows, std::int64_t columns, Function &&fill) {
-  std::vector<T> result(static_cast<std::size_t>(rows * columns));
+  std::vector<T> result(rows > 0 ? static_cast<std::size_t>(rows * columns) : 0);
   fill(output(matrix<T>(result.data(), rows, columns)));
   return result;
 }
@@ -409,7 +423,8 @@ class report {
   handle_type handle_;
 };
 
-/// Options of a mesh (eman_mesh_options), with the library's defaults.
+/// Options of a mesh (eman_mesh_options), with the library's defaults. frames is
+/// input::get() of an input that lives until the mesh is made.
 struct mesh_options : eman_mesh_options {
   mesh_options() { detail::check(eman_mesh_options_init(this, sizeof(eman_mesh_options))); }
 };
@@ -454,7 +469,9 @@ class mesh {
         })) {}
 
   /// Moves the vertices to positions, V×3, and keeps the faces. Other threads'
-  /// calls that are running finish with the old positions.
+  /// calls that are running finish with the old positions. Queries of edges ask
+  /// for their number first: where vertices begin or cease to coincide, do not
+  /// call them meanwhile.
   void update(const input &positions, const control &watch = {}) { move_to(positions, nullptr, watch); }
   /// The same for a mesh with the custom gauge; frames are V×9, rows e1, e2, n.
   void update(const input &positions, const input &frames, const control &watch = {}) {
@@ -514,9 +531,8 @@ class mesh {
   /// when it throws.
   void reltan(const std::vector<double> &powers, const output &features, const reltan_options &options = {},
               const control &watch = {}) const {
-    const auto count = static_cast<std::int32_t>(powers.size());
     detail::watched(watch, [&](const eman_control *w) {
-      return eman_mesh_reltan(get(), powers.data(), count, &options, w, features.get());
+      return eman_mesh_reltan(get(), powers.data(), detail::count(powers), &options, w, features.get());
     });
   }
 
@@ -598,16 +614,24 @@ struct tensor {
 
 namespace detail {
 
+/// Whether a tensor has as many values as its shape says, whose product may be
+/// beyond any number.
+inline bool is_whole(const tensor &t) {
+  auto left = static_cast<std::int64_t>(t.values.size());
+  for (const std::int64_t n : t.shape) {
+    if (n <= 0 || left % n != 0) return n == 0 && left == 0;
+    left /= n;
+  }
+  return left == 1;
+}
+
 /// Tensors as the C interface reads them; they borrow.
 inline std::vector<eman_tensor> views(const std::vector<tensor> &tensors) {
   std::vector<eman_tensor> result;
+  result.reserve(tensors.size());
   for (const tensor &t : tensors) {
-    std::int64_t size = 1;
-    for (const std::int64_t n : t.shape) size *= n;
-    if (size != static_cast<std::int64_t>(t.values.size()))
-      throw error(EMAN_E_INVALID_ARGUMENT, "tensor " + t.name + " has not as many values as its shape");
-    const auto rank = static_cast<std::int32_t>(t.shape.size());
-    result.push_back({t.name.c_str(), t.values.data(), t.shape.data(), rank, EMAN_FLOAT32});
+    if (!is_whole(t)) throw error(EMAN_E_INVALID_ARGUMENT, "tensor " + t.name + " has not as many values as its shape");
+    result.push_back({t.name.c_str(), t.values.data(), t.shape.data(), count(t.shape), EMAN_FLOAT32});
   }
   return result;
 }
@@ -640,9 +664,8 @@ class model {
   /// (eman_model_from_authors).
   static model from_authors(const context &c, const std::string &config, const std::vector<tensor> &tensors) {
     const auto t = detail::views(tensors);
-    return model(detail::created<handle_type>([&](auto **raw) {
-      return eman_model_from_authors(c.get(), config.c_str(), t.data(), static_cast<std::int32_t>(t.size()), raw);
-    }));
+    return model(detail::created<handle_type>(
+        [&](auto **raw) { return eman_model_from_authors(c.get(), config.c_str(), t.data(), detail::count(t), raw); }));
   }
 
   /// Writes a model file; at every moment it is the old or the new one. Throws
@@ -650,14 +673,9 @@ class model {
   void save(const std::string &path) const { detail::check(eman_model_save(get(), path.c_str())); }
   /// The content of a model file.
   std::vector<std::uint8_t> save_memory() const {
-    std::vector<std::uint8_t> result;
-    std::int64_t size = 0;
-    eman_status status;
-    while ((status = eman_model_save_memory(get(), result.data(), static_cast<std::int64_t>(result.size()), &size)) ==
-           EMAN_E_BUFFER_TOO_SMALL)
-      result.resize(static_cast<std::size_t>(size));
-    detail::check(status);
-    return result;
+    return detail::text<std::vector<std::uint8_t>>([this](void *data, std::int64_t capacity, std::int64_t *size) {
+      return eman_model_save_memory(get(), data, capacity, size);
+    });
   }
 
   /// The complete description, JSON.
@@ -690,7 +708,7 @@ class model {
   /// naming the tensor. Calls of other threads finish with the old ones.
   void set_parameters(const std::vector<tensor> &tensors) {
     const auto t = detail::views(tensors);
-    detail::check(eman_model_set_parameters(get(), t.data(), static_cast<std::int32_t>(t.size())));
+    detail::check(eman_model_set_parameters(get(), t.data(), detail::count(t)));
   }
 
   /// The layers in front of the dense ones.
@@ -733,7 +751,7 @@ class model {
   /// The k most probable classes, from 1 to classes().
   top_type top(const mesh &m, std::int32_t k, const control &watch = {}) const {
     top_type result;
-    const std::int64_t rows = k > 0 ? results(m) : 0;
+    const std::int64_t rows = k > 0 && k <= classes() ? results(m) : 0;  // or the library refuses
     result.labels.resize(static_cast<std::size_t>(rows * k));
     result.probabilities.resize(result.labels.size());
     const output labels(matrix<std::int32_t>(result.labels.data(), rows, k));

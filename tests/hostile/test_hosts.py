@@ -53,25 +53,37 @@ def test_address_sanitizer_on_recorded_calls(compiled, sanitized: Path) -> None:
     assert run([program, ROOT / "tests" / "fuzz"], ASAN_OPTIONS=options).endswith(" inputs\n")
 
 
-def test_the_sanitizer_sees(sanitized: Path, tmp_path: Path) -> None:
-    """What the test above relies on: an array that is too short is reported, where the library reads it."""
-    program = tmp_path / "beyond.c"
-    program.write_text("""
+@pytest.mark.parametrize(
+    ("mistake", "reported"),
+    [
+        ("return eman_mesh_create(context, &p, &f, NULL, NULL, &mesh) != EMAN_OK;", "heap-buffer-overflow"),
+        ("for (int i = 0; i < 99; i++) if (eman_context_create(NULL, &context) != EMAN_OK) return 1;", "Direct leak"),
+    ],
+    ids=["short array", "lost handles"],
+)
+def test_the_sanitizer_sees(sanitized: Path, tmp_path: Path, mistake: str, reported: str) -> None:
+    """What the tests above rely on: arrays that are too short are reported where they are read, and handles lost."""
+    program = tmp_path / "mistake.c"
+    program.write_text(f"""
 #include <eman.h>
 #include <stdlib.h>
-int main(void) {
+int main(void) {{
   eman_context *context;
-  eman_mesh *mesh;
+  eman_mesh *mesh = NULL;
   double *positions = calloc(8, sizeof *positions);
-  static const int32_t faces[3] = {0, 1, 2};
-  const eman_view p = {positions, 3, 3, 0, 0, EMAN_FLOAT64, 0}, f = {faces, 1, 3, 0, 0, EMAN_INT32, 0};
-  return eman_context_create(NULL, &context) != 0 || eman_mesh_create(context, &p, &f, NULL, NULL, &mesh) != 0;
-}
+  static const int32_t faces[3] = {{0, 1, 2}};
+  const eman_view p = {{positions, 3, 3, 0, 0, EMAN_FLOAT64, 0}}, f = {{faces, 1, 3, 0, 0, EMAN_INT32, 0}};
+  if (eman_context_create(NULL, &context) != EMAN_OK) return 1;
+  {mistake}
+  free(positions);
+  eman_mesh_free(mesh);
+}}
 """)
-    command = ["gcc", "-fsanitize=address", f"-I{ROOT / 'include'}", program, sanitized, "-o", tmp_path / "beyond"]
+    command = ["gcc", "-fsanitize=address", f"-I{ROOT / 'include'}", program, sanitized, "-o", tmp_path / "mistake"]
     subprocess.run([*command, f"-Wl,-rpath,{sanitized.parent}"], check=True)
-    result = subprocess.run([tmp_path / "beyond"], capture_output=True, text=True, timeout=60)
-    assert result.returncode != 0 and "heap-buffer-overflow" in result.stderr
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=1"}
+    result = subprocess.run([tmp_path / "mistake"], env=environment, capture_output=True, text=True, timeout=60)
+    assert result.returncode != 0 and reported in result.stderr
 
 
 def test_valgrind(compiled, tmp_path: Path) -> None:

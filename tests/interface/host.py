@@ -116,7 +116,11 @@ class Library:
     def good(self, function: Function, parameter: Parameter) -> object:
         kind, name = parameter.type.removeprefix("const ").removesuffix("*").strip(), parameter.name
         if not parameter.is_pointer:
-            return {"struct_size": 16, "count": 1, "capacity": 100, "scale": 1.0, "k": 1}.get(name, 0)
+            return {"struct_size": 16, "count": 1, "capacity": 4096, "scale": 1.0, "k": 1}.get(name, 0)
+        if name in ("control", "options") and parameter.type.startswith("const"):
+            return None
+        if name in ("description", "config"):
+            return ctypes.cast(ctypes.c_char_p(b"{}"), ctypes.c_void_p).value
         if kind in ("eman_context", "eman_mesh", "eman_report", "eman_model", "eman_trainer"):
             return getattr(self, kind.removeprefix("eman_"))
         if kind == "eman_view":
@@ -155,6 +159,36 @@ def bad_pointers(library: Library, value: int | None) -> int:
     assert library.eman_mesh_counts(library.mesh, *map(ctypes.byref, counts)) == 0
     assert [c.value for c in counts] == [4, 4, 12]
     return tried
+
+
+NOWHERE = 0x123456789000
+
+
+def unmapped_pointers(library: Library) -> tuple[int, int]:
+    """Every pointer of every function in turn is the address of nothing; returns how many, and how many were followed.
+
+    Before some of them another argument is refused.
+    """
+    tried = followed = 0
+    for function in library.functions.values():
+        for i, parameter in enumerate(function.parameters):
+            if not parameter.is_pointer or (function.name, parameter.name) in OPAQUE:
+                continue
+            arguments = library.arguments(function)
+            arguments[i] = NOWHERE
+            status = getattr(library, function.name)(*arguments)
+            if function.result == "void":
+                continue
+            tried += 1
+            message = library.eman_last_error().decode()
+            assert status not in (STATUS["EMAN_OK"], STATUS["EMAN_E_INTERNAL"]), (
+                function.name,
+                parameter.name,
+                message,
+            )
+            followed += message.startswith(f"memory at {NOWHERE >> 12:#x}")
+    library.build()
+    return tried, followed
 
 
 def in_child(work: object) -> None:
@@ -224,6 +258,10 @@ def main(question: str, path: str, *arguments: str) -> None:
         library.build()
         for value in (1, 8, 4095):
             bad_pointers(library, value)
+    elif question == "unmapped":
+        library = Library(path)
+        library.build()
+        print(*unmapped_pointers(library))
     elif question == "fork":
         library = Library(path)
         library.build()

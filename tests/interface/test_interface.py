@@ -90,6 +90,11 @@ def test_small_numbers_in_every_pointer(library: Path) -> None:
     host("small", library, "none")
 
 
+def test_unmapped_addresses_in_every_pointer(library: Path) -> None:
+    tried, followed = map(int, host("unmapped", library).split())
+    assert followed > 0.8 * tried > 100, f"{followed} of {tried} pointers were followed"
+
+
 def test_every_function_in_the_child_of_a_fork(library: Path) -> None:
     assert f"{len(EVERY)} functions" in host("fork", library)
 

@@ -140,6 +140,7 @@ static void models(eman_context *context) {
                               eman_model_save(model, text("/nowhere/at/all")) == EMAN_E_IO);
   require("no such file", eman_trainer_save(trainer, text("/nowhere/at/all")) == EMAN_E_IO);
   eman_trainer_free(trainer);
+  require("no such file", eman_trainer_load(context, text("/nowhere"), &trainer) == EMAN_E_IO);
   eman_model_free(same);
   eman_model_free(model);
   eman_mesh_free(mesh);

@@ -4,8 +4,9 @@
  * ends the process.
  *
  * With libFuzzer this is the target (make fuzz). With -DREPLAY it is a program
- * that plays the inputs of a folder again. Left out is what no library can see:
- * freed handles, and arrays that are shorter than their views. */
+ * that plays the inputs of a folder again, and names the functions that
+ * succeeded in any of them. Left out is what no library can see: freed handles,
+ * and arrays that are shorter than their views. */
 #define _GNU_SOURCE
 #include <eman.h>
 
@@ -374,6 +375,14 @@ static int writes_in_place(void) {
          strstr(eman_last_error(), "too large for float32") != NULL;
 }
 
+static const char *succeeded[128]; /* calls, each once */
+
+static void note_success(void) {
+  int i = 0;
+  while (succeeded[i] != NULL && succeeded[i] != call) i++;
+  succeeded[i] = call;
+}
+
 static eman_status judge(eman_status status) {
   require(strcmp(eman_status_name(status), "EMAN_E_UNKNOWN") != 0, "the status is known");
   require(status != EMAN_E_INTERNAL && status != EMAN_E_FORKED, "no fault of the library");
@@ -397,6 +406,7 @@ static eman_status judge(eman_status status) {
       require(isfinite(x) && isfinite(single), "results are finite");
     }
   }
+  if (status == EMAN_OK) note_success();
   return status;
 }
 
@@ -545,14 +555,20 @@ static int64_t damage(uint8_t *content, int64_t size) {
   return size;
 }
 
-static void damage_file(void) {
+/* A path to read, mostly that of the file as it is or damaged. */
+static const char *damaged_file(void) {
   uint8_t content[1 << 16];
-  FILE *f = fopen(file, "r+b");
-  if (f == NULL) return;
-  const int64_t size = (int64_t)fread(content, 1, sizeof content, f), left = damage(content, size);
-  rewind(f);
-  require(fwrite(content, 1, (size_t)left, f) == (size_t)left && ftruncate(fileno(f), left) == 0, "the harness writes");
-  fclose(f);
+  const int choice = below(4);
+  FILE *f = choice == 1 ? fopen(file, "r+b") : NULL;
+  if (choice == 2) return text(places, COUNT(places));
+  if (f != NULL) {
+    const int64_t size = (int64_t)fread(content, 1, sizeof content, f), left = damage(content, size);
+    rewind(f);
+    require(fwrite(content, 1, (size_t)left, f) == (size_t)left && ftruncate(fileno(f), left) == 0,
+            "the harness writes");
+    fclose(f);
+  }
+  return lend(file, strlen(file) + 1);
 }
 
 /* A tensor of the model, or one that is nearly so. */
@@ -596,8 +612,8 @@ static void call_model(int which) {
     }
     case 1: {
       eman_context *context = any(CONTEXT);
-      if (below(2)) damage_file();
-      const char *path = text(places, COUNT(places));
+      if (below(2) && eman_model_save(model, file) != EMAN_OK) return;
+      const char *path = damaged_file();
       keep(MODEL, made, TRY(eman_model_load(context, path, made)));
       return;
     }
@@ -730,8 +746,8 @@ static void call_trainer(int which) {
     }
     case 1: {
       eman_context *context = any(CONTEXT);
-      if (below(2)) damage_file();
-      const char *path = text(places, COUNT(places));
+      if (below(2) && eman_trainer_save(trainer, file) != EMAN_OK) return;
+      const char *path = damaged_file();
       keep(TRAINER, made, TRY(eman_trainer_load(context, path, made)));
       break;
     }
@@ -825,6 +841,17 @@ static void call_others(int which) {
       eman_trainer_free(NULL);
       eman_context_free(NULL);
       break;
+    case 8: { /* options of any version */
+      const uint32_t size = below(8) == 1 ? (uint32_t)wide() : (uint32_t)below(64);
+      void *options = take(size <= 4096 ? size : 0, ON_SUCCESS);
+      switch (below(4)) {
+        case 0: TRY(eman_context_options_init(options, size)); break;
+        case 1: TRY(eman_control_init(options, size)); break;
+        case 2: TRY(eman_mesh_options_init(options, size)); break;
+        default: TRY(eman_reltan_options_init(options, size));
+      }
+      break;
+    }
     default:
       if (held_count > 1) release(1 + below(held_count - 1));
   }
@@ -853,7 +880,7 @@ static void begin(void) {
   require(eman_context_create(&options, &context) == EMAN_OK, "a context");
   require(eman_mesh_create(context, &p, &f, NULL, NULL, &mesh) == EMAN_OK, "a mesh");
   require(eman_mesh_examine(mesh, NULL, &report) == EMAN_OK, "a report");
-  require(eman_model_create(context, networks[below(6)], 1, &model) == EMAN_OK, "a model");
+  require(eman_model_create(context, networks[below(7)], 1, &model) == EMAN_OK, "a model");
   require(eman_trainer_create(context, model, trainings[below(3)], &trainer) == EMAN_OK, "a training");
   const eman_status added = eman_trainer_add_mesh(trainer, mesh, &known, NULL, 0);
   require(added == EMAN_OK || added == EMAN_E_INVALID_ARGUMENT, "a mesh to learn from");
@@ -864,7 +891,7 @@ static void begin(void) {
 
 static void one_call(void) {
   static void (*const groups[])(int) = {call_mesh, call_report, call_model, call_inference, call_trainer, call_others};
-  static const int sizes[] = {18, 3, 14, 9, 10, 9};
+  static const int sizes[] = {18, 3, 14, 9, 10, 10};
   const int group = below(COUNT(groups)), which = below(sizes[group]);
   forget();
   result_count = 0;
@@ -914,6 +941,7 @@ int main(int argc, char **argv) {
     played++;
   }
   closedir(folder);
+  for (int i = 0; succeeded[i] != NULL; i++) printf("%.*s\n", (int)strcspn(succeeded[i], "("), succeeded[i]);
   printf("%d inputs\n", played);
   return played == 0;
 }

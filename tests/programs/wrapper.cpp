@@ -144,9 +144,12 @@ void models(const eman::context &context) {
           [&] { eman::model::from_authors(context, R"({"model": "EMAN"})", {{"odd", {2}, {1, 2}}}); });
   refused("values that are no shape", EMAN_E_INVALID_ARGUMENT, "tensor odd",
           [&] { other.set_parameters({{"odd", {2, 3}, {1, 2}}}); });
+  refused("a shape beyond any number", EMAN_E_INVALID_ARGUMENT, "has not as many values",
+          [&] { other.set_parameters({{"odd", {std::int64_t{1} << 32, std::int64_t{1} << 32}, {}}}); });
   refused("samples of vertices", EMAN_E_INVALID_ARGUMENT, "surface", [&] { model.samples(mesh); });
   refused("a file that is not there", EMAN_E_IO, "/nowhere/x", [&] { eman::model::load(context, "/nowhere/x"); });
   refused("no classes asked for", EMAN_E_INVALID_ARGUMENT, "k is", [&] { model.top(mesh, 0); });
+  refused("more classes than there are", EMAN_E_INVALID_ARGUMENT, "k is", [&] { model.top(mesh, INT32_MAX); });
 
   eman::trainer trainer(context, model, R"({"epochs": 2})");
   trainer.add(mesh, labels);
@@ -167,11 +170,22 @@ int main() {
   require("build info", eman::build_info().find("\"abi_version\"") != std::string::npos);
   const auto angles = eman::random_angles(1, 100);
   require("angles", angles == eman::random_angles(1, 100) && angles != eman::random_angles(2, 100));
+  refused("fewer angles than none", EMAN_E_INVALID_ARGUMENT, "rows is -1", [] { eman::random_angles(1, -1); });
   auto order = eman::random_permutation(1, 4);
   require("order", order.size() == 4 && order[0] + order[1] + order[2] + order[3] == 6);
   const auto r = eman::random_rotation(4);
   require("rotation", std::abs(r[0] * r[0] + r[1] * r[1] + r[2] * r[2] - 1) < 1e-12);
   eman::trim();
+  // A text that is longer each time that it is asked for, and in the end shorter.
+  std::int64_t asked = 0;
+  const std::string grown = eman::detail::text([&](char *text, std::int64_t capacity, std::int64_t *length) {
+    *length = ++asked < 4 ? 10 * asked : 5;
+    if (capacity <= *length) return EMAN_E_BUFFER_TOO_SMALL;
+    std::fill_n(text, *length, 'x');
+    text[*length] = 0;
+    return EMAN_OK;
+  });
+  require("a text that grows", grown == "xxxxx" && asked == 4);
   std::cout << failures << " failures\n";
   return failures == 0 ? 0 : 1;
 }

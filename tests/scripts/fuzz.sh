@@ -8,6 +8,7 @@ set -euo pipefail
 seconds=$1 program=$(realpath "$2") found=$3
 mapfile -t targets < <(grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z]*' core geometry simd | sed 's|/[^/]*:func | |' | sort)
 share=$((seconds / (${#targets[@]} + 1)))
+((share > 0)) || share=1 # 0 is without end
 mkdir -p "$found"
 failed=0
 for target in "${targets[@]}"; do

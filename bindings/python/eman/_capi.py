@@ -340,11 +340,12 @@ def check(status: int) -> None:
 
 
 def text(function: Any, *arguments: Any) -> str:
-    """The text that a function writes to its last parameters: room, its size, and where to say how much it needs."""
-    length = c_int64()
-    status = function(*arguments, None, 0, ctypes.byref(length))
-    if status != E_BUFFER_TOO_SMALL:
-        check(status)
-    room = ctypes.create_string_buffer(length.value + 1)
-    check(function(*arguments, room, len(room), ctypes.byref(length)))
+    """The text that a function writes to its last parameters: room, its size, and where to say how much it needs.
+
+    That may have grown until it is asked again, as the state of a training does that runs on another thread.
+    """
+    length, room = c_int64(), ctypes.create_string_buffer(1)
+    while (status := function(*arguments, room, len(room), ctypes.byref(length))) == E_BUFFER_TOO_SMALL:
+        room = ctypes.create_string_buffer(length.value + 1)
+    check(status)
     return room.value.decode()

@@ -141,6 +141,32 @@ def write_whole(path: Path, content: bytes) -> None:
     FileError
         If that is not possible; the message names the file.
     """
+    with _beside(path, content) as written:
+        written.replace(path)
+
+
+def write_first(path: Path, content: bytes) -> None:
+    """The same, unless the file is there: of all that write it at a time, one does, and the others leave it alone."""
+    with _beside(path, content) as written:
+        try:
+            os.link(written, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            if not path.exists():
+                written.replace(path)
+
+
+def write_picture(path: Path, figure: Any, **options: Any) -> None:
+    """`write_whole` of a matplotlib figure as PNG, with options of its savefig."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", **options)
+    write_whole(path, content.getvalue())
+
+
+@contextmanager
+def _beside(path: Path, content: bytes) -> Iterator[Path]:
+    """A file with the content, in the folder of another, until it takes the other's name."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with writing(path):
@@ -148,10 +174,9 @@ def write_whole(path: Path, content: bytes) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(path)
-    except BaseException:
+            yield beside
+    finally:
         beside.unlink(missing_ok=True)
-        raise
 
 
 @contextmanager

@@ -206,7 +206,7 @@ class Batch:
         try:
             self.output.mkdir(parents=True, exist_ok=True)
             if not description.exists():
-                _files.write_whole(
+                _files.write_first(
                     description, json.dumps({"eman": __version__, "settings": settings}, indent=2).encode() + b"\n"
                 )
             before = dict(json.loads(description.read_text())["settings"])

@@ -10,7 +10,6 @@ legend, is drawn by matplotlib either way.  ``pip install eman[plot]`` brings bo
 from __future__ import annotations
 
 import importlib.util
-import io
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -585,7 +584,6 @@ def _figure(size: tuple[int, int], title: str) -> tuple[Any, Any]:
 
 
 def _save(figure: Any, path: PathLike) -> Path:
-    target, content = Path(path), io.BytesIO()
-    figure.savefig(content, facecolor=PAPER, format="png")
-    _files.write_whole(target, content.getvalue())
+    target = Path(path)
+    _files.write_picture(target, figure, facecolor=PAPER)
     return target

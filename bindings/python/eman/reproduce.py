@@ -19,7 +19,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
 
-from eman import datasets, transforms
+from eman import _files, datasets, transforms
 from eman._command import Command
 from eman._journal import Journal
 from eman.datasets import Dataset
@@ -617,7 +617,7 @@ def _curves(
     axes.set_ylabel("accuracy on the test, %")
     axes.legend()
     axes.grid(alpha=0.3)
-    figure.savefig(picture, dpi=150)
+    _files.write_picture(picture, figure, dpi=150)
     say(f"{picture}")
     return rows
 

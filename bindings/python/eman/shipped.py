@@ -20,7 +20,7 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 
-from eman import datasets, variations
+from eman import _files, datasets, variations
 from eman._command import Command, main_of_one
 from eman.context import Context
 from eman.creatures import PART_NAMES
@@ -234,12 +234,12 @@ def make(
         "gaps": gaps,
     }
     output.mkdir(parents=True, exist_ok=True)
-    (output / f"{name}.safetensors").write_bytes(content)
-    (output / f"{name}.md").write_text(_card(recipe, model, result))
+    _files.write_whole(output / f"{name}.safetensors", content)
+    _files.write_whole(output / f"{name}.md", _card(recipe, model, result).encode())
     sums = (
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in sorted(output.glob("*.safetensors"))
     )
-    (output / _CHECKSUMS).write_text("\n".join(sums) + "\n")
+    _files.write_whole(output / _CHECKSUMS, "".join(f"{line}\n" for line in sums).encode())
     return result
 
 

@@ -200,6 +200,20 @@ def test_unknown_status_is_an_internal_error() -> None:
         _capi.fail(-12345, "")
 
 
+def test_a_text_that_grows_while_it_is_asked_for() -> None:
+    texts = iter((b"a", b"longer", b"longer still", b"short"))
+
+    def write(room: Any, size: int, length: Any) -> int:
+        text = next(texts)
+        length._obj.value = len(text)
+        if size <= len(text):
+            return _capi.E_BUFFER_TOO_SMALL
+        room.value = text
+        return _capi.OK
+
+    assert _capi.text(write) == "short"
+
+
 def test_versions_agree() -> None:
     library = _capi.library()
     text = library.eman_version_string().decode()

@@ -281,6 +281,30 @@ class TestRefused:
                 distributed.features(named, output)
         assert not output.exists()
 
+    @pytest.mark.parametrize("links", [True, False])
+    def test_two_that_begin_at_a_time(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+    ) -> None:
+        """Both find the folder empty; the settings stay those of one, and the other is refused."""
+        exists, asked = Path.exists, []
+
+        def racing(path: Path) -> bool:
+            if path.name != "batch.json" or asked:
+                return exists(path)
+            asked.append(path)
+            distributed.features(folder, tmp_path, powers=(1.0,))
+            return False
+
+        def unsupported(*_: object) -> None:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+        monkeypatch.setattr(Path, "exists", racing)
+        if not links:
+            monkeypatch.setattr(os, "link", unsupported)
+        with pytest.raises(eman.InvalidArgumentError, match=r"powers was \[1.0\] and is \[0.5, 0.7\]"):
+            distributed.features(folder, tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["batch.json"]
+
     def test_folders_of_results(self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "file").touch()
         with pytest.raises(eman.FileError, match="File exists"):
