@@ -89,10 +89,12 @@ func fillStruct(pointer unsafe.Pointer, size uint32, known unsafe.Pointer, known
 	*(*uint32)(pointer) = size
 }
 
+// All structs with defaults have the alignment of contextOptions: a pointer's.
+//
 //export emango_init_struct
 func emango_init_struct(pointer unsafe.Pointer, size C.uint32_t, defaults unsafe.Pointer, knownSize C.uint32_t, message *C.emango_error) C.eman_status {
 	return guard(message, func() error {
-		if size < 4 || size > maxStructSize {
+		if size < 4 || size > maxStructSize || uintptr(size)%unsafe.Alignof(contextOptions{}) != 0 {
 			return invalidArgument("struct_size is %d: it must be the size of the struct", size)
 		}
 		fillStruct(pointer, uint32(size), defaults, uint32(knownSize))

@@ -255,6 +255,7 @@ static void unwritable_outputs(void) {
     refused("context", eman_context_create(NULL, read_only), bad, "given by the caller");
     refused("options", eman_mesh_options_init(read_only, 32), bad, "given by the caller");
     refused("huge options", eman_mesh_options_init(read_only, 0xFFFFFFFF), bad, "struct_size");
+    refused("options cut in a field", eman_mesh_options_init(read_only, 18), bad, "struct_size");
   }
   require("describe", eman_context_describe(context, &after) == EMAN_OK);
   require("nothing was kept", before.memory_used == after.memory_used);
