@@ -51,8 +51,8 @@ func (d *doubles) edges(bits string) {
 	bound, root := d.dot(to, to), d.vector()
 	VSQRTPD(bound, root)
 	store(root, length)
-	d.with(mul, 0x1p-68, bound, bound)
-	VMAXPD(d.number(0x1p-98), bound, bound)
+	d.with(mul, noProjection, bound, bound)
+	VMAXPD(d.number(noAngle), bound, bound)
 	bounds := d.set(bound)
 
 	// The coordinates of d and of R e1_q along an axis of the frame of p.
@@ -93,6 +93,3 @@ func (d *doubles) edges(bits string) {
 	found.result()
 	done()
 }
-
-// nearlyOpposite bounds 1 + n_p·n_q: below, digits of the transport are lost.
-const nearlyOpposite = 0x1p-4
