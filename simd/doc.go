@@ -8,7 +8,9 @@
 // the order of additions.
 //
 // [Best] is the fastest kernels that run on this processor: AVX-512, AVX2 with
-// FMA, or NEON, in assembly that the program in the folder avo writes. The loops
+// FMA, or NEON, in assembly that the program in the folder avo writes; so is the
+// fastest [Geometry]. NEON has been tested on an emulated processor alone: how
+// fast it is was never measured. The loops
 // around it are in Go: products go by tiles whose sums stay in registers
 // (vector.go), the head by tiles of scores that are scanned and forgotten
 // (head.go), edges by chunks whose features are transported once and then meet

@@ -227,7 +227,7 @@ func (n neonDoubles) edges(storeNext func(v vec, to gp)) {
 	first, to := n.row(3), n.row(3)
 	n.label("loop")
 	w.next()
-	// c = n_p·n_q, k = n_p·e1_q / (1 + c) and R e1_q = e1_q - k n_q + … n_p.
+	// c, k and R e1_q as in doubles.
 	n.scope(func() {
 		normal, cos, k := n.row(3), n.vector(), n.vector()
 		n.gather(frames, frameBytes, neighbors, 0, 4, func(item int, row gp) {
