@@ -83,28 +83,6 @@ func BenchmarkArgMax240x256x6890(b *testing.B) {
 	})
 }
 
-// BenchmarkCorrelate is the gradient of the weights of a head, as a training step
-// takes it: of 240 classes at a time, from rows of the scores of all. These, 16
-// MB, are in no cache of the processor's own when a tile first reads them, its
-// entries of each row a page apart: beside it the same for scores that are. On
-// Zen 4 that is 94 and 101 % of BenchmarkPeak.
-func BenchmarkCorrelate(b *testing.B) {
-	const rows, classes, width, chunks = 576, 240, 256, 28
-	for name, apart := range map[string]int{"cached": 0, "scores of all classes": classes} {
-		b.Run(name, func(b *testing.B) {
-			benchSets(b, func(b *testing.B, kernels Kernels32) {
-				c, scores, hidden := alignedRows(chunks*classes, width), alignedRows(rows, chunks*classes), alignedRows(rows, width)
-				for b.Loop() {
-					for i := range chunks {
-						kernels.Correlate(c.From(i*apart), scores.Columns(i*apart), hidden, classes, width, rows)
-					}
-				}
-				reportFlops(b, 2*rows*chunks*classes*width)
-			})
-		})
-	}
-}
-
 // benchEdges runs a kernel on a block of 48 vertices with 6 edges each.
 func benchEdges(b *testing.B, run func(kernels Kernels32, plan *Moments, rings *Rings[float32], u Rows[float32], logits []float32)) {
 	benchSets(b, func(b *testing.B, kernels Kernels32) {

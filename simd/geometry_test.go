@@ -563,8 +563,8 @@ func (g *geometryCase) setFrames(random *rand.Rand) {
 //	relTan-both   4.39          4.14            3.76              2.37
 //
 // Finding the rows of neighbours costs nothing beside it (2.85 for edges). No
-// part but the power function stands out: the 127 vector instructions of eight
-// edges, of two halves each, take 64 of their 80 cycles in the four units.
+// part but the power function stands out: the 122 vector instructions of eight
+// edges, of two halves each, take 61 of their 79 cycles in the four units.
 func BenchmarkGeometry(b *testing.B) {
 	const vertices, degree = 64, 6
 	random := rand.New(rand.NewPCG(1, 1))
