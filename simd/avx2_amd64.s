@@ -14,24 +14,44 @@ TEXT ·product6x1AVX2(SB), NOSPLIT, $0-84
 	MOVQ a+16(FP), SI
 
 group:
-	MOVQ   SI, DI
-	LEAQ   (DI)(AX*4), R8
-	MOVQ   b+32(FP), R9
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   k+48(FP), R10
-	SUBQ   $0x00000004, R10
-	JLT    rest
+	MOVQ       SI, DI
+	LEAQ       (DI)(AX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       cStep+8(FP), R10
+	MOVQ       DX, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y0, Y0, Y0
+	PREFETCHT0 32(R11)
+	VXORPS     Y1, Y1, Y1
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y2, Y2, Y2
+	PREFETCHT0 32(R11)
+	VXORPS     Y3, Y3, Y3
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y4, Y4, Y4
+	PREFETCHT0 32(R11)
+	VXORPS     Y5, Y5, Y5
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y6, Y6, Y6
+	PREFETCHT0 32(R11)
+	VXORPS     Y7, Y7, Y7
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y8, Y8, Y8
+	PREFETCHT0 32(R11)
+	VXORPS     Y9, Y9, Y9
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y10, Y10, Y10
+	PREFETCHT0 32(R11)
+	VXORPS     Y11, Y11, Y11
+	ADDQ       R10, R11
+	MOVQ       k+48(FP), R10
+	SUBQ       $0x00000004, R10
+	JLT        rest
 
 four:
 	VMOVUPS      (R9), Y12
@@ -228,15 +248,23 @@ TEXT ·product2x1AVX2(SB), NOSPLIT, $0-84
 	MOVQ a+16(FP), BX
 
 group:
-	MOVQ   BX, SI
-	MOVQ   b+32(FP), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   k+48(FP), R8
-	SUBQ   $0x00000004, R8
-	JLT    rest
+	MOVQ       BX, SI
+	MOVQ       b+32(FP), DI
+	MOVQ       cStep+8(FP), R8
+	MOVQ       CX, R9
+	PREFETCHT0 (R9)
+	VXORPS     Y0, Y0, Y0
+	PREFETCHT0 32(R9)
+	VXORPS     Y1, Y1, Y1
+	ADDQ       R8, R9
+	PREFETCHT0 (R9)
+	VXORPS     Y2, Y2, Y2
+	PREFETCHT0 32(R9)
+	VXORPS     Y3, Y3, Y3
+	ADDQ       R8, R9
+	MOVQ       k+48(FP), R8
+	SUBQ       $0x00000004, R8
+	JLT        rest
 
 four:
 	VMOVUPS      (DI), Y4
@@ -335,13 +363,18 @@ TEXT ·product1x1AVX2(SB), NOSPLIT, $0-84
 	MOVQ a+16(FP), BX
 
 group:
-	MOVQ   BX, SI
-	MOVQ   b+32(FP), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	MOVQ   k+48(FP), R8
-	SUBQ   $0x00000004, R8
-	JLT    rest
+	MOVQ       BX, SI
+	MOVQ       b+32(FP), DI
+	MOVQ       cStep+8(FP), R8
+	MOVQ       CX, R9
+	PREFETCHT0 (R9)
+	VXORPS     Y0, Y0, Y0
+	PREFETCHT0 32(R9)
+	VXORPS     Y1, Y1, Y1
+	ADDQ       R8, R9
+	MOVQ       k+48(FP), R8
+	SUBQ       $0x00000004, R8
+	JLT        rest
 
 four:
 	VMOVUPS      (DI), Y2
@@ -3347,36 +3380,37 @@ row:
 	ADDQ         SI, R10
 	DECQ         R11
 	JNZ          row
+	MOVQ         cStep+8(FP), R9
 	VADDPS       (AX), Y0, Y0
 	VMOVUPS      Y0, (AX)
 	VADDPS       32(AX), Y1, Y1
 	VMOVUPS      Y1, 32(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y2, Y2
 	VMOVUPS      Y2, (AX)
 	VADDPS       32(AX), Y3, Y3
 	VMOVUPS      Y3, 32(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y4, Y4
 	VMOVUPS      Y4, (AX)
 	VADDPS       32(AX), Y5, Y5
 	VMOVUPS      Y5, 32(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y6, Y6
 	VMOVUPS      Y6, (AX)
 	VADDPS       32(AX), Y7, Y7
 	VMOVUPS      Y7, 32(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y8, Y8
 	VMOVUPS      Y8, (AX)
 	VADDPS       32(AX), Y9, Y9
 	VMOVUPS      Y9, 32(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y10, Y10
 	VMOVUPS      Y10, (AX)
 	VADDPS       32(AX), Y11, Y11
 	VMOVUPS      Y11, 32(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	ADDQ         $0x00000018, CX
 	DECQ         DI
 	JNZ          group
@@ -3426,16 +3460,17 @@ row:
 	ADDQ         SI, R10
 	DECQ         R11
 	JNZ          row
+	MOVQ         cStep+8(FP), R9
 	VADDPS       (AX), Y0, Y0
 	VMOVUPS      Y0, (AX)
 	VADDPS       32(AX), Y1, Y1
 	VMOVUPS      Y1, 32(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y2, Y2
 	VMOVUPS      Y2, (AX)
 	VADDPS       32(AX), Y3, Y3
 	VMOVUPS      Y3, 32(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	ADDQ         $0x00000008, CX
 	DECQ         DI
 	JNZ          group
@@ -3477,11 +3512,12 @@ row:
 	ADDQ         SI, R10
 	DECQ         R11
 	JNZ          row
+	MOVQ         cStep+8(FP), R9
 	VADDPS       (AX), Y0, Y0
 	VMOVUPS      Y0, (AX)
 	VADDPS       32(AX), Y1, Y1
 	VMOVUPS      Y1, 32(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	ADDQ         $0x00000004, CX
 	DECQ         DI
 	JNZ          group

@@ -15,37 +15,75 @@ TEXT ·product12x2AVX512(SB), NOSPLIT, $0-84
 	MOVQ bStep+40(FP), DI
 
 group:
-	MOVQ   SI, R8
-	LEAQ   (R8)(AX*4), R9
-	LEAQ   (R9)(AX*4), R10
-	MOVQ   b+32(FP), R11
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	VXORPS Z2, Z2, Z2
-	VXORPS Z3, Z3, Z3
-	VXORPS Z4, Z4, Z4
-	VXORPS Z5, Z5, Z5
-	VXORPS Z6, Z6, Z6
-	VXORPS Z7, Z7, Z7
-	VXORPS Z8, Z8, Z8
-	VXORPS Z9, Z9, Z9
-	VXORPS Z10, Z10, Z10
-	VXORPS Z11, Z11, Z11
-	VXORPS Z12, Z12, Z12
-	VXORPS Z13, Z13, Z13
-	VXORPS Z14, Z14, Z14
-	VXORPS Z15, Z15, Z15
-	VXORPS Z16, Z16, Z16
-	VXORPS Z17, Z17, Z17
-	VXORPS Z18, Z18, Z18
-	VXORPS Z19, Z19, Z19
-	VXORPS Z20, Z20, Z20
-	VXORPS Z21, Z21, Z21
-	VXORPS Z22, Z22, Z22
-	VXORPS Z23, Z23, Z23
-	MOVQ   k+48(FP), R12
-	SUBQ   $0x00000004, R12
-	JLT    rest
+	MOVQ       SI, R8
+	LEAQ       (R8)(AX*4), R9
+	LEAQ       (R9)(AX*4), R10
+	MOVQ       b+32(FP), R11
+	MOVQ       cStep+8(FP), R12
+	MOVQ       DX, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z0, Z0, Z0
+	PREFETCHT0 64(R13)
+	VXORPS     Z1, Z1, Z1
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z2, Z2, Z2
+	PREFETCHT0 64(R13)
+	VXORPS     Z3, Z3, Z3
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z4, Z4, Z4
+	PREFETCHT0 64(R13)
+	VXORPS     Z5, Z5, Z5
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z6, Z6, Z6
+	PREFETCHT0 64(R13)
+	VXORPS     Z7, Z7, Z7
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z8, Z8, Z8
+	PREFETCHT0 64(R13)
+	VXORPS     Z9, Z9, Z9
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z10, Z10, Z10
+	PREFETCHT0 64(R13)
+	VXORPS     Z11, Z11, Z11
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z12, Z12, Z12
+	PREFETCHT0 64(R13)
+	VXORPS     Z13, Z13, Z13
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z14, Z14, Z14
+	PREFETCHT0 64(R13)
+	VXORPS     Z15, Z15, Z15
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z16, Z16, Z16
+	PREFETCHT0 64(R13)
+	VXORPS     Z17, Z17, Z17
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z18, Z18, Z18
+	PREFETCHT0 64(R13)
+	VXORPS     Z19, Z19, Z19
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z20, Z20, Z20
+	PREFETCHT0 64(R13)
+	VXORPS     Z21, Z21, Z21
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Z22, Z22, Z22
+	PREFETCHT0 64(R13)
+	VXORPS     Z23, Z23, Z23
+	ADDQ       R12, R13
+	MOVQ       k+48(FP), R12
+	SUBQ       $0x00000004, R12
+	JLT        rest
 
 four:
 	VMOVUPS      (R11), Z24
@@ -392,25 +430,51 @@ TEXT ·product12x1AVX512(SB), NOSPLIT, $0-84
 	MOVQ a+16(FP), SI
 
 group:
-	MOVQ   SI, DI
-	LEAQ   (DI)(AX*4), R8
-	LEAQ   (R8)(AX*4), R9
-	MOVQ   b+32(FP), R10
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	VXORPS Z2, Z2, Z2
-	VXORPS Z3, Z3, Z3
-	VXORPS Z4, Z4, Z4
-	VXORPS Z5, Z5, Z5
-	VXORPS Z6, Z6, Z6
-	VXORPS Z7, Z7, Z7
-	VXORPS Z8, Z8, Z8
-	VXORPS Z9, Z9, Z9
-	VXORPS Z10, Z10, Z10
-	VXORPS Z11, Z11, Z11
-	MOVQ   k+48(FP), R11
-	SUBQ   $0x00000004, R11
-	JLT    rest
+	MOVQ       SI, DI
+	LEAQ       (DI)(AX*4), R8
+	LEAQ       (R8)(AX*4), R9
+	MOVQ       b+32(FP), R10
+	MOVQ       cStep+8(FP), R11
+	MOVQ       DX, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z0, Z0, Z0
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z1, Z1, Z1
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z2, Z2, Z2
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z3, Z3, Z3
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z4, Z4, Z4
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z5, Z5, Z5
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z6, Z6, Z6
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z7, Z7, Z7
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z8, Z8, Z8
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z9, Z9, Z9
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z10, Z10, Z10
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	VXORPS     Z11, Z11, Z11
+	ADDQ       R11, R12
+	MOVQ       k+48(FP), R11
+	SUBQ       $0x00000004, R11
+	JLT        rest
 
 four:
 	VMOVUPS          (R10), Z12
@@ -593,19 +657,33 @@ TEXT ·product4x2AVX512(SB), NOSPLIT, $0-84
 	MOVQ bStep+40(FP), DI
 
 group:
-	MOVQ   SI, R8
-	MOVQ   b+32(FP), R9
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	VXORPS Z2, Z2, Z2
-	VXORPS Z3, Z3, Z3
-	VXORPS Z4, Z4, Z4
-	VXORPS Z5, Z5, Z5
-	VXORPS Z6, Z6, Z6
-	VXORPS Z7, Z7, Z7
-	MOVQ   k+48(FP), R10
-	SUBQ   $0x00000004, R10
-	JLT    rest
+	MOVQ       SI, R8
+	MOVQ       b+32(FP), R9
+	MOVQ       cStep+8(FP), R10
+	MOVQ       DX, R11
+	PREFETCHT0 (R11)
+	VXORPS     Z0, Z0, Z0
+	PREFETCHT0 64(R11)
+	VXORPS     Z1, Z1, Z1
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Z2, Z2, Z2
+	PREFETCHT0 64(R11)
+	VXORPS     Z3, Z3, Z3
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Z4, Z4, Z4
+	PREFETCHT0 64(R11)
+	VXORPS     Z5, Z5, Z5
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Z6, Z6, Z6
+	PREFETCHT0 64(R11)
+	VXORPS     Z7, Z7, Z7
+	ADDQ       R10, R11
+	MOVQ       k+48(FP), R10
+	SUBQ       $0x00000004, R10
+	JLT        rest
 
 four:
 	VMOVUPS      (R9), Z8
@@ -756,15 +834,25 @@ TEXT ·product4x1AVX512(SB), NOSPLIT, $0-84
 	MOVQ a+16(FP), SI
 
 group:
-	MOVQ   SI, DI
-	MOVQ   b+32(FP), R8
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	VXORPS Z2, Z2, Z2
-	VXORPS Z3, Z3, Z3
-	MOVQ   k+48(FP), R9
-	SUBQ   $0x00000004, R9
-	JLT    rest
+	MOVQ       SI, DI
+	MOVQ       b+32(FP), R8
+	MOVQ       cStep+8(FP), R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	VXORPS     Z0, Z0, Z0
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	VXORPS     Z1, Z1, Z1
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	VXORPS     Z2, Z2, Z2
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	VXORPS     Z3, Z3, Z3
+	ADDQ       R9, R10
+	MOVQ       k+48(FP), R9
+	SUBQ       $0x00000004, R9
+	JLT        rest
 
 four:
 	VMOVUPS          (R8), Z4
@@ -855,13 +943,18 @@ TEXT ·product1x2AVX512(SB), NOSPLIT, $0-84
 	MOVQ bStep+40(FP), SI
 
 group:
-	MOVQ   BX, DI
-	MOVQ   b+32(FP), R8
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	MOVQ   k+48(FP), R9
-	SUBQ   $0x00000004, R9
-	JLT    rest
+	MOVQ       BX, DI
+	MOVQ       b+32(FP), R8
+	MOVQ       cStep+8(FP), R9
+	MOVQ       CX, R10
+	PREFETCHT0 (R10)
+	VXORPS     Z0, Z0, Z0
+	PREFETCHT0 64(R10)
+	VXORPS     Z1, Z1, Z1
+	ADDQ       R9, R10
+	MOVQ       k+48(FP), R9
+	SUBQ       $0x00000004, R9
+	JLT        rest
 
 four:
 	VMOVUPS      (R8), Z2
@@ -940,12 +1033,16 @@ TEXT ·product1x1AVX512(SB), NOSPLIT, $0-84
 	MOVQ a+16(FP), BX
 
 group:
-	MOVQ   BX, SI
-	MOVQ   b+32(FP), DI
-	VXORPS Z0, Z0, Z0
-	MOVQ   k+48(FP), R8
-	SUBQ   $0x00000004, R8
-	JLT    rest
+	MOVQ       BX, SI
+	MOVQ       b+32(FP), DI
+	MOVQ       cStep+8(FP), R8
+	MOVQ       CX, R9
+	PREFETCHT0 (R9)
+	VXORPS     Z0, Z0, Z0
+	ADDQ       R8, R9
+	MOVQ       k+48(FP), R8
+	SUBQ       $0x00000004, R8
+	JLT        rest
 
 four:
 	VMOVUPS          (DI), Z1
@@ -6229,66 +6326,67 @@ row:
 	ADDQ         SI, R10
 	DECQ         R11
 	JNZ          row
+	MOVQ         cStep+8(FP), R9
 	VADDPS       (AX), Z0, Z0
 	VMOVUPS      Z0, (AX)
 	VADDPS       64(AX), Z1, Z1
 	VMOVUPS      Z1, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z2, Z2
 	VMOVUPS      Z2, (AX)
 	VADDPS       64(AX), Z3, Z3
 	VMOVUPS      Z3, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z4, Z4
 	VMOVUPS      Z4, (AX)
 	VADDPS       64(AX), Z5, Z5
 	VMOVUPS      Z5, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z6, Z6
 	VMOVUPS      Z6, (AX)
 	VADDPS       64(AX), Z7, Z7
 	VMOVUPS      Z7, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z8, Z8
 	VMOVUPS      Z8, (AX)
 	VADDPS       64(AX), Z9, Z9
 	VMOVUPS      Z9, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z10, Z10
 	VMOVUPS      Z10, (AX)
 	VADDPS       64(AX), Z11, Z11
 	VMOVUPS      Z11, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z12, Z12
 	VMOVUPS      Z12, (AX)
 	VADDPS       64(AX), Z13, Z13
 	VMOVUPS      Z13, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z14, Z14
 	VMOVUPS      Z14, (AX)
 	VADDPS       64(AX), Z15, Z15
 	VMOVUPS      Z15, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z16, Z16
 	VMOVUPS      Z16, (AX)
 	VADDPS       64(AX), Z17, Z17
 	VMOVUPS      Z17, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z18, Z18
 	VMOVUPS      Z18, (AX)
 	VADDPS       64(AX), Z19, Z19
 	VMOVUPS      Z19, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z20, Z20
 	VMOVUPS      Z20, (AX)
 	VADDPS       64(AX), Z21, Z21
 	VMOVUPS      Z21, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z22, Z22
 	VMOVUPS      Z22, (AX)
 	VADDPS       64(AX), Z23, Z23
 	VMOVUPS      Z23, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	ADDQ         $0x00000030, CX
 	DECQ         DI
 	JNZ          group
@@ -6369,42 +6467,43 @@ row:
 	ADDQ             SI, R10
 	DECQ             R11
 	JNZ              row
+	MOVQ             cStep+8(FP), R9
 	VADDPS           (AX), Z0, Z0
 	VMOVUPS          Z0, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z1, Z1
 	VMOVUPS          Z1, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z2, Z2
 	VMOVUPS          Z2, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z3, Z3
 	VMOVUPS          Z3, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z4, Z4
 	VMOVUPS          Z4, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z5, Z5
 	VMOVUPS          Z5, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z6, Z6
 	VMOVUPS          Z6, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z7, Z7
 	VMOVUPS          Z7, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z8, Z8
 	VMOVUPS          Z8, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z9, Z9
 	VMOVUPS          Z9, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z10, Z10
 	VMOVUPS          Z10, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z11, Z11
 	VMOVUPS          Z11, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	ADDQ             $0x00000030, CX
 	DECQ             DI
 	JNZ              group
@@ -6470,26 +6569,27 @@ row:
 	ADDQ         SI, R10
 	DECQ         R11
 	JNZ          row
+	MOVQ         cStep+8(FP), R9
 	VADDPS       (AX), Z0, Z0
 	VMOVUPS      Z0, (AX)
 	VADDPS       64(AX), Z1, Z1
 	VMOVUPS      Z1, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z2, Z2
 	VMOVUPS      Z2, (AX)
 	VADDPS       64(AX), Z3, Z3
 	VMOVUPS      Z3, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z4, Z4
 	VMOVUPS      Z4, (AX)
 	VADDPS       64(AX), Z5, Z5
 	VMOVUPS      Z5, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Z6, Z6
 	VMOVUPS      Z6, (AX)
 	VADDPS       64(AX), Z7, Z7
 	VMOVUPS      Z7, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	ADDQ         $0x00000010, CX
 	DECQ         DI
 	JNZ          group
@@ -6538,18 +6638,19 @@ row:
 	ADDQ             SI, R10
 	DECQ             R11
 	JNZ              row
+	MOVQ             cStep+8(FP), R9
 	VADDPS           (AX), Z0, Z0
 	VMOVUPS          Z0, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z1, Z1
 	VMOVUPS          Z1, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z2, Z2
 	VMOVUPS          Z2, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	VADDPS           (AX), Z3, Z3
 	VMOVUPS          Z3, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	ADDQ             $0x00000010, CX
 	DECQ             DI
 	JNZ              group
@@ -6591,11 +6692,12 @@ row:
 	ADDQ         SI, R10
 	DECQ         R11
 	JNZ          row
+	MOVQ         cStep+8(FP), R9
 	VADDPS       (AX), Z0, Z0
 	VMOVUPS      Z0, (AX)
 	VADDPS       64(AX), Z1, Z1
 	VMOVUPS      Z1, 64(AX)
-	ADDQ         R12, AX
+	ADDQ         R9, AX
 	ADDQ         $0x00000004, CX
 	DECQ         DI
 	JNZ          group
@@ -6632,9 +6734,10 @@ row:
 	ADDQ             SI, R10
 	DECQ             R11
 	JNZ              row
+	MOVQ             cStep+8(FP), R9
 	VADDPS           (AX), Z0, Z0
 	VMOVUPS          Z0, (AX)
-	ADDQ             R12, AX
+	ADDQ             R9, AX
 	ADDQ             $0x00000004, CX
 	DECQ             DI
 	JNZ              group

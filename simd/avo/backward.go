@@ -68,15 +68,7 @@ func (s isa) correlation(rows, strips int) {
 	MOVQ(a0, a)
 	MOVQ(b0, b)
 	Load(Param("k"), left)
-	cStep, next := argument("cStep"), GP64()
-	MOVQ(c, next)
-	for _, row := range sums {
-		for j, sum := range row {
-			PREFETCHT0(Mem{Base: next, Disp: j * s.bytes})
-			s.zero(sum)
-		}
-		ADDQ(cStep, next)
-	}
+	s.begin(sums, c)
 	Label("row")
 	PREFETCHT0(Mem{Base: a, Index: ahead, Scale: 1, Disp: 4 * (rows - 1)})
 	s.multiplyRow(sums, a, b)
@@ -84,6 +76,7 @@ func (s isa) correlation(rows, strips int) {
 	ADDQ(bStep, b)
 	DECQ(left)
 	JNZ(LabelRef("row"))
+	cStep := argument("cStep")
 	for _, row := range sums {
 		for j, sum := range row {
 			m := Mem{Base: c, Disp: j * s.bytes}
