@@ -148,7 +148,7 @@ test-go: tools ## Go tests, and once more under the race detector
 
 # The kernels on processors that this machine may not be: without the faster
 # instruction sets it has, and emulated: AVX2 without AVX-512, the first x86-64,
-# and arm64, there with the layers too. EMAN_TEST_ISA fails where other kernels
+# and arm64, there with geometry and layers too. EMAN_TEST_ISA fails where other kernels
 # are taken. Gradients against differences are in float64, which no set has.
 OLDER   := $(if $(filter x86_64,$(shell uname -m)),avx2) generic
 EMULATE := command -v qemu-x86_64 >/dev/null && command -v qemu-aarch64 >/dev/null
@@ -162,11 +162,13 @@ test-emulated: tools
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=0 GOARCH=amd64 go test -c -o $(BUILD)/simd-amd64.test ./simd
 	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/simd-arm64.test ./simd
+	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/geometry-arm64.test ./geometry
 	CGO_ENABLED=0 GOARCH=arm64 go test -c -o $(BUILD)/core-arm64.test ./core
 	@if $(EMULATE); then set -x; \
 	  (cd simd; EMAN_TEST_ISA=avx2 qemu-x86_64 -cpu Haswell ../$(BUILD)/simd-amd64.test -test.short 2>/dev/null); \
 	  (cd simd; EMAN_TEST_ISA=generic qemu-x86_64 -cpu qemu64 ../$(BUILD)/simd-amd64.test -test.short); \
 	  (cd simd; EMAN_TEST_ISA=neon qemu-aarch64 ../$(BUILD)/simd-arm64.test -test.short); \
+	  (cd geometry; EMAN_TEST_ISA=neon qemu-aarch64 ../$(BUILD)/geometry-arm64.test -test.short); \
 	  (cd core; EMAN_TEST_ISA=neon qemu-aarch64 ../$(BUILD)/core-arm64.test -test.short \
 	    -test.run 'Forced|LayersAgainst|VariantsAgainst|IsolatedVertex|ResultsAgree'); \
 	else echo "qemu-user is not installed: emulated processors are skipped"; [ "$${CI:-}" != true ]; fi

@@ -28,13 +28,9 @@ func TestEveryInstructionSet(t *testing.T) {
 	}
 }
 
-// A mesh takes the kernels of the set in use, which simd's tests make sure of,
-// where that has any.
+// A mesh takes the kernels of the set in use, which simd's tests make sure of.
 func TestGeometryKernelsAreTheOnesExpected(t *testing.T) {
 	want := simd.Best().Name()
-	if want == "neon" {
-		want = "generic"
-	}
 	_ = sphere(1, 0, 1).build(t, Options{}, 1).Read(func(v *View) error {
 		got := "generic"
 		if v.kernels != nil {

@@ -14,24 +14,44 @@ TEXT ·product6x1AVX2(SB), NOSPLIT, $0-84
 	MOVQ a+16(FP), SI
 
 group:
-	MOVQ   SI, DI
-	LEAQ   (DI)(AX*4), R8
-	MOVQ   b+32(FP), R9
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   k+48(FP), R10
-	SUBQ   $0x00000004, R10
-	JLT    rest
+	MOVQ       SI, DI
+	LEAQ       (DI)(AX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       cStep+8(FP), R10
+	MOVQ       DX, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y0, Y0, Y0
+	PREFETCHT0 32(R11)
+	VXORPS     Y1, Y1, Y1
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y2, Y2, Y2
+	PREFETCHT0 32(R11)
+	VXORPS     Y3, Y3, Y3
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y4, Y4, Y4
+	PREFETCHT0 32(R11)
+	VXORPS     Y5, Y5, Y5
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y6, Y6, Y6
+	PREFETCHT0 32(R11)
+	VXORPS     Y7, Y7, Y7
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y8, Y8, Y8
+	PREFETCHT0 32(R11)
+	VXORPS     Y9, Y9, Y9
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	VXORPS     Y10, Y10, Y10
+	PREFETCHT0 32(R11)
+	VXORPS     Y11, Y11, Y11
+	ADDQ       R10, R11
+	MOVQ       k+48(FP), R10
+	SUBQ       $0x00000004, R10
+	JLT        rest
 
 four:
 	VMOVUPS      (R9), Y12
@@ -228,15 +248,23 @@ TEXT ·product2x1AVX2(SB), NOSPLIT, $0-84
 	MOVQ a+16(FP), BX
 
 group:
-	MOVQ   BX, SI
-	MOVQ   b+32(FP), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   k+48(FP), R8
-	SUBQ   $0x00000004, R8
-	JLT    rest
+	MOVQ       BX, SI
+	MOVQ       b+32(FP), DI
+	MOVQ       cStep+8(FP), R8
+	MOVQ       CX, R9
+	PREFETCHT0 (R9)
+	VXORPS     Y0, Y0, Y0
+	PREFETCHT0 32(R9)
+	VXORPS     Y1, Y1, Y1
+	ADDQ       R8, R9
+	PREFETCHT0 (R9)
+	VXORPS     Y2, Y2, Y2
+	PREFETCHT0 32(R9)
+	VXORPS     Y3, Y3, Y3
+	ADDQ       R8, R9
+	MOVQ       k+48(FP), R8
+	SUBQ       $0x00000004, R8
+	JLT        rest
 
 four:
 	VMOVUPS      (DI), Y4
@@ -335,13 +363,18 @@ TEXT ·product1x1AVX2(SB), NOSPLIT, $0-84
 	MOVQ a+16(FP), BX
 
 group:
-	MOVQ   BX, SI
-	MOVQ   b+32(FP), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	MOVQ   k+48(FP), R8
-	SUBQ   $0x00000004, R8
-	JLT    rest
+	MOVQ       BX, SI
+	MOVQ       b+32(FP), DI
+	MOVQ       cStep+8(FP), R8
+	MOVQ       CX, R9
+	PREFETCHT0 (R9)
+	VXORPS     Y0, Y0, Y0
+	PREFETCHT0 32(R9)
+	VXORPS     Y1, Y1, Y1
+	ADDQ       R8, R9
+	MOVQ       k+48(FP), R8
+	SUBQ       $0x00000004, R8
+	JLT        rest
 
 four:
 	VMOVUPS      (DI), Y2
@@ -3281,81 +3314,103 @@ TEXT ·correlation6x1AVX2(SB), NOSPLIT, $0-64
 	MOVQ aStep+24(FP), BX
 	MOVQ bStep+40(FP), SI
 	MOVQ groups+56(FP), DI
+	MOVQ BX, R8
+	SHLQ $0x04, R8
 
 group:
-	MOVQ   CX, R8
-	MOVQ   DX, R9
-	MOVQ   k+48(FP), R10
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
+	MOVQ       CX, R9
+	MOVQ       DX, R10
+	MOVQ       k+48(FP), R11
+	MOVQ       cStep+8(FP), R12
+	MOVQ       AX, R13
+	PREFETCHT0 (R13)
+	VXORPS     Y0, Y0, Y0
+	PREFETCHT0 32(R13)
+	VXORPS     Y1, Y1, Y1
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Y2, Y2, Y2
+	PREFETCHT0 32(R13)
+	VXORPS     Y3, Y3, Y3
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Y4, Y4, Y4
+	PREFETCHT0 32(R13)
+	VXORPS     Y5, Y5, Y5
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Y6, Y6, Y6
+	PREFETCHT0 32(R13)
+	VXORPS     Y7, Y7, Y7
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Y8, Y8, Y8
+	PREFETCHT0 32(R13)
+	VXORPS     Y9, Y9, Y9
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Y10, Y10, Y10
+	PREFETCHT0 32(R13)
+	VXORPS     Y11, Y11, Y11
+	ADDQ       R12, R13
 
 row:
-	PREFETCHT0   (R8)(BX*8)
-	VMOVUPS      (R9), Y12
-	VMOVUPS      32(R9), Y13
-	VBROADCASTSS (R8), Y14
+	PREFETCHT0   20(R9)(R8*1)
+	VMOVUPS      (R10), Y12
+	VMOVUPS      32(R10), Y13
+	VBROADCASTSS (R9), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(R8), Y14
+	VBROADCASTSS 4(R9), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 8(R8), Y14
+	VBROADCASTSS 8(R9), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 12(R8), Y14
+	VBROADCASTSS 12(R9), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 16(R8), Y14
+	VBROADCASTSS 16(R9), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS 20(R8), Y14
+	VBROADCASTSS 20(R9), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	ADDQ         BX, R8
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         BX, R9
+	ADDQ         SI, R10
+	DECQ         R11
 	JNZ          row
-	MOVQ         cStep+8(FP), R8
+	MOVQ         cStep+8(FP), R9
 	VADDPS       (AX), Y0, Y0
 	VMOVUPS      Y0, (AX)
 	VADDPS       32(AX), Y1, Y1
 	VMOVUPS      Y1, 32(AX)
-	ADDQ         R8, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y2, Y2
 	VMOVUPS      Y2, (AX)
 	VADDPS       32(AX), Y3, Y3
 	VMOVUPS      Y3, 32(AX)
-	ADDQ         R8, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y4, Y4
 	VMOVUPS      Y4, (AX)
 	VADDPS       32(AX), Y5, Y5
 	VMOVUPS      Y5, 32(AX)
-	ADDQ         R8, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y6, Y6
 	VMOVUPS      Y6, (AX)
 	VADDPS       32(AX), Y7, Y7
 	VMOVUPS      Y7, 32(AX)
-	ADDQ         R8, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y8, Y8
 	VMOVUPS      Y8, (AX)
 	VADDPS       32(AX), Y9, Y9
 	VMOVUPS      Y9, 32(AX)
-	ADDQ         R8, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y10, Y10
 	VMOVUPS      Y10, (AX)
 	VADDPS       32(AX), Y11, Y11
 	VMOVUPS      Y11, 32(AX)
-	ADDQ         R8, AX
+	ADDQ         R9, AX
 	ADDQ         $0x00000018, CX
 	DECQ         DI
 	JNZ          group
@@ -3371,41 +3426,51 @@ TEXT ·correlation2x1AVX2(SB), NOSPLIT, $0-64
 	MOVQ aStep+24(FP), BX
 	MOVQ bStep+40(FP), SI
 	MOVQ groups+56(FP), DI
+	MOVQ BX, R8
+	SHLQ $0x04, R8
 
 group:
-	MOVQ   CX, R8
-	MOVQ   DX, R9
-	MOVQ   k+48(FP), R10
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	MOVQ       CX, R9
+	MOVQ       DX, R10
+	MOVQ       k+48(FP), R11
+	MOVQ       cStep+8(FP), R12
+	MOVQ       AX, R13
+	PREFETCHT0 (R13)
+	VXORPS     Y0, Y0, Y0
+	PREFETCHT0 32(R13)
+	VXORPS     Y1, Y1, Y1
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	VXORPS     Y2, Y2, Y2
+	PREFETCHT0 32(R13)
+	VXORPS     Y3, Y3, Y3
+	ADDQ       R12, R13
 
 row:
-	PREFETCHT0   (R8)(BX*8)
-	VMOVUPS      (R9), Y4
-	VMOVUPS      32(R9), Y5
-	VBROADCASTSS (R8), Y6
+	PREFETCHT0   4(R9)(R8*1)
+	VMOVUPS      (R10), Y4
+	VMOVUPS      32(R10), Y5
+	VBROADCASTSS (R9), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS 4(R8), Y6
+	VBROADCASTSS 4(R9), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
-	ADDQ         BX, R8
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         BX, R9
+	ADDQ         SI, R10
+	DECQ         R11
 	JNZ          row
-	MOVQ         cStep+8(FP), R8
+	MOVQ         cStep+8(FP), R9
 	VADDPS       (AX), Y0, Y0
 	VMOVUPS      Y0, (AX)
 	VADDPS       32(AX), Y1, Y1
 	VMOVUPS      Y1, 32(AX)
-	ADDQ         R8, AX
+	ADDQ         R9, AX
 	VADDPS       (AX), Y2, Y2
 	VMOVUPS      Y2, (AX)
 	VADDPS       32(AX), Y3, Y3
 	VMOVUPS      Y3, 32(AX)
-	ADDQ         R8, AX
+	ADDQ         R9, AX
 	ADDQ         $0x00000008, CX
 	DECQ         DI
 	JNZ          group
@@ -3421,31 +3486,38 @@ TEXT ·correlation1x1AVX2(SB), NOSPLIT, $0-64
 	MOVQ aStep+24(FP), BX
 	MOVQ bStep+40(FP), SI
 	MOVQ groups+56(FP), DI
+	MOVQ BX, R8
+	SHLQ $0x04, R8
 
 group:
-	MOVQ   CX, R8
-	MOVQ   DX, R9
-	MOVQ   k+48(FP), R10
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	MOVQ       CX, R9
+	MOVQ       DX, R10
+	MOVQ       k+48(FP), R11
+	MOVQ       cStep+8(FP), R12
+	MOVQ       AX, R13
+	PREFETCHT0 (R13)
+	VXORPS     Y0, Y0, Y0
+	PREFETCHT0 32(R13)
+	VXORPS     Y1, Y1, Y1
+	ADDQ       R12, R13
 
 row:
-	PREFETCHT0   (R8)(BX*8)
-	VMOVUPS      (R9), Y2
-	VMOVUPS      32(R9), Y3
-	VBROADCASTSS (R8), Y4
+	PREFETCHT0   (R9)(R8*1)
+	VMOVUPS      (R10), Y2
+	VMOVUPS      32(R10), Y3
+	VBROADCASTSS (R9), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
-	ADDQ         BX, R8
-	ADDQ         SI, R9
-	DECQ         R10
+	ADDQ         BX, R9
+	ADDQ         SI, R10
+	DECQ         R11
 	JNZ          row
-	MOVQ         cStep+8(FP), R8
+	MOVQ         cStep+8(FP), R9
 	VADDPS       (AX), Y0, Y0
 	VMOVUPS      Y0, (AX)
 	VADDPS       32(AX), Y1, Y1
 	VMOVUPS      Y1, 32(AX)
-	ADDQ         R8, AX
+	ADDQ         R9, AX
 	ADDQ         $0x00000004, CX
 	DECQ         DI
 	JNZ          group

@@ -17,7 +17,7 @@ type (
 	unrotateFunction       func(f *float32, step, rowStep int, z, in *float32, n int)
 )
 
-// correlationRows is how many rows are summed up at a time: so many of the
+// correlationRows is the most rows that are summed up at a time: so many of the
 // strips of b stay in the nearest cache while the columns of a pass.
 const correlationRows = 240
 
@@ -28,10 +28,11 @@ func (v *vector) Correlate(c, a, b Rows[float32], k, n, rows int) {
 	}
 	_, _, _ = c.Row(k-1, n), a.Row(rows-1, k), b.Row(rows-1, n)
 	most := len(v.correlations[0].strips)
-	for row := 0; row < rows; row += correlationRows {
-		part := min(correlationRows, rows-row)
+	parts := (rows + correlationRows - 1) / correlationRows
+	for i := range parts {
+		row, end := i*rows/parts, (i+1)*rows/parts
 		for column := 0; column < n; column += most * Lanes {
-			v.correlate(c.Columns(column), a.From(row), b.From(row).Columns(column), k, min(most, (n-column)/Lanes), part)
+			v.correlate(c.Columns(column), a.From(row), b.From(row).Columns(column), k, min(most, (n-column)/Lanes), end-row)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package simd
 
 //go:generate go run -C avo . -kernels geometry -isa avx512 -o ../geometry_avx512_amd64.s -s ../geometry_avx512_amd64.go
 //go:generate go run -C avo . -kernels geometry -isa avx2 -o ../geometry_avx2_amd64.s -s ../geometry_avx2_amd64.go
+//go:generate go run -C avo . -kernels geometry -isa neon -o ../geometry_neon_arm64.s -s ../geometry_neon_arm64.go
 
 // Geometry is the loops over edges and vertices of package geometry, in
 // float64. That package's scalar code is their specification, and does what

@@ -782,101 +782,96 @@ loop:
 	VCMPPD            $0x1a, Z10, Z8, K2
 	VBROADCASTSD      word7ff8000000000001<>+0(SB), K2, Z9
 	KORW              K2, K1, K1
+	VFNMADD231PD      Z9, Z5, Z6
+	VFNMADD231PD      Z9, Z4, Z3
+	VFNMADD231PD      Z9, Z1, Z7
 	MOVLQSX           (R9), R13
 	LEAQ              (R13)(R13*2), R13
 	VMOVUPD           (DI)(R13*8), Y2
 	MOVLQSX           8(R9), R13
 	LEAQ              (R13)(R13*2), R13
-	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z8
+	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z1
 	MOVLQSX           4(R9), R13
 	LEAQ              (R13)(R13*2), R13
 	VMOVUPD           (DI)(R13*8), Y2
 	MOVLQSX           12(R9), R13
 	LEAQ              (R13)(R13*2), R13
-	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z10
-	VUNPCKLPD         Z10, Z8, Z11
-	VUNPCKHPD         Z10, Z8, Z8
+	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z4
+	VUNPCKLPD         Z4, Z1, Z5
+	VUNPCKHPD         Z4, Z1, Z1
 	MOVLQSX           16(R9), R13
 	LEAQ              (R13)(R13*2), R13
 	VMOVUPD           (DI)(R13*8), Y2
 	MOVLQSX           24(R9), R13
 	LEAQ              (R13)(R13*2), R13
-	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z10
+	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z4
 	MOVLQSX           20(R9), R13
 	LEAQ              (R13)(R13*2), R13
 	VMOVUPD           (DI)(R13*8), Y2
 	MOVLQSX           28(R9), R13
 	LEAQ              (R13)(R13*2), R13
-	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z12
-	VUNPCKLPD         Z12, Z10, Z13
-	VUNPCKHPD         Z12, Z10, Z10
-	VSHUFF64X2        $0x88, Z10, Z8, Z8
-	VSHUFF64X2        $0x88, Z13, Z11, Z10
-	VSHUFF64X2        $0xdd, Z13, Z11, Z11
-	VPERMPD           (R14), Z0, Z12
-	VSUBPD            Z12, Z10, Z10
-	VPERMPD           576(R14), Z0, Z12
-	VSUBPD            Z12, Z8, Z8
-	VPERMPD           1152(R14), Z0, Z12
-	VSUBPD            Z12, Z11, Z11
-	VMULPD            Z10, Z10, Z12
-	VFMADD231PD       Z8, Z8, Z12
-	VFMADD231PD       Z11, Z11, Z12
-	VSQRTPD           Z12, Z13
-	VCVTPD2PS         Z13, Y2
+	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z8
+	VUNPCKLPD         Z8, Z4, Z9
+	VUNPCKHPD         Z8, Z4, Z4
+	VSHUFF64X2        $0x88, Z4, Z1, Z1
+	VSHUFF64X2        $0x88, Z9, Z5, Z4
+	VSHUFF64X2        $0xdd, Z9, Z5, Z5
+	VPERMPD           (R14), Z0, Z8
+	VSUBPD            Z8, Z4, Z4
+	VPERMPD           576(R14), Z0, Z8
+	VSUBPD            Z8, Z1, Z1
+	VPERMPD           1152(R14), Z0, Z8
+	VSUBPD            Z8, Z5, Z5
+	VMULPD            Z4, Z4, Z8
+	VFMADD231PD       Z1, Z1, Z8
+	VFMADD231PD       Z5, Z5, Z8
+	VSQRTPD           Z8, Z9
+	VCVTPD2PS         Z9, Y2
 	VMOVUPS           Y2, (SI)
-	VMULPD.BCST       word3bb0000000000000<>+0(SB), Z12, Z12
-	VBROADCASTSD      word39d0000000000000<>+0(SB), Z13
-	VMAXPD            Z13, Z12, Z12
-	VPERMPD           1728(R14), Z0, Z15
-	VMULPD            Z10, Z15, Z13
-	VMULPD            Z6, Z15, Z14
-	VMULPD            Z5, Z15, Z15
-	VPERMPD           2304(R14), Z0, Z16
-	VFMADD231PD       Z8, Z16, Z13
-	VFMADD231PD       Z3, Z16, Z14
-	VFMADD231PD       Z4, Z16, Z15
-	VPERMPD           2880(R14), Z0, Z16
-	VFMADD231PD       Z11, Z16, Z13
-	VFMADD231PD       Z7, Z16, Z14
-	VFMADD231PD       Z1, Z16, Z15
-	VFNMADD231PD      Z9, Z15, Z14
-	VPERMPD           3456(R14), Z0, Z15
-	VMULPD            Z10, Z15, Z10
-	VMULPD            Z6, Z15, Z6
-	VMULPD            Z5, Z15, Z5
-	VPERMPD           4032(R14), Z0, Z15
-	VFMADD231PD       Z8, Z15, Z10
-	VFMADD231PD       Z3, Z15, Z6
-	VFMADD231PD       Z4, Z15, Z5
+	VMULPD.BCST       word3bb0000000000000<>+0(SB), Z8, Z8
+	VBROADCASTSD      word39d0000000000000<>+0(SB), Z9
+	VMAXPD            Z9, Z8, Z8
+	VPERMPD           1728(R14), Z0, Z10
+	VMULPD            Z4, Z10, Z9
+	VMULPD            Z6, Z10, Z10
+	VPERMPD           2304(R14), Z0, Z11
+	VFMADD231PD       Z1, Z11, Z9
+	VFMADD231PD       Z3, Z11, Z10
+	VPERMPD           2880(R14), Z0, Z11
+	VFMADD231PD       Z5, Z11, Z9
+	VFMADD231PD       Z7, Z11, Z10
+	VPERMPD           3456(R14), Z0, Z11
+	VMULPD            Z4, Z11, Z4
+	VMULPD            Z6, Z11, Z6
+	VPERMPD           4032(R14), Z0, Z11
+	VFMADD231PD       Z1, Z11, Z4
+	VFMADD231PD       Z3, Z11, Z6
 	VPERMPD           4608(R14), Z0, Z0
-	VFMADD231PD       Z11, Z0, Z10
+	VFMADD231PD       Z5, Z0, Z4
 	VFMADD231PD       Z7, Z0, Z6
-	VFMADD231PD       Z1, Z0, Z5
-	VFNMADD231PD      Z9, Z5, Z6
-	VMULPD            Z14, Z14, Z0
+	VMULPD            Z10, Z10, Z0
 	VFMADD231PD       Z6, Z6, Z0
 	VBROADCASTSD      word3fe0000000000000<>+0(SB), Z1
 	VFNMADD213PD.BCST word3ff8000000000000<>+0(SB), Z1, Z0
-	VMULPD            Z0, Z14, Z14
+	VMULPD            Z0, Z10, Z10
 	VMULPD            Z0, Z6, Z6
-	VCVTPD2PS         Z14, Y0
+	VCVTPD2PS         Z10, Y0
 	VMOVUPS           Y0, (DX)
 	VCVTPD2PS         Z6, Y0
 	VMOVUPS           Y0, (BX)
-	VMULPD            Z13, Z13, Z0
-	VFMADD231PD       Z10, Z10, Z0
+	VMULPD            Z9, Z9, Z0
+	VFMADD231PD       Z4, Z4, Z0
 	VBROADCASTSD      word3ff0000000000000<>+0(SB), Z3
 	VSQRTPD           Z0, Z1
 	VDIVPD            Z1, Z3, Z3
-	VMULPD            Z3, Z13, Z13
-	VMULPD            Z3, Z10, Z10
-	VCMPPD            $0x1a, Z12, Z0, K2
-	VBROADCASTSD      word7ff8000000000001<>+0(SB), K2, Z13
+	VMULPD            Z3, Z9, Z9
+	VMULPD            Z3, Z4, Z4
+	VCMPPD            $0x1a, Z8, Z0, K2
+	VBROADCASTSD      word7ff8000000000001<>+0(SB), K2, Z9
 	KORW              K2, K1, K1
-	VCVTPD2PS         Z13, Y0
+	VCVTPD2PS         Z9, Y0
 	VMOVUPS           Y0, (AX)
-	VCVTPD2PS         Z10, Y0
+	VCVTPD2PS         Z4, Y0
 	VMOVUPS           Y0, (CX)
 	ADDQ              $0x00000020, AX
 	ADDQ              $0x00000020, CX
@@ -1005,97 +1000,92 @@ loop:
 	VCMPPD            $0x1a, Z10, Z8, K2
 	VBROADCASTSD      word7ff8000000000001<>+0(SB), K2, Z9
 	KORW              K2, K1, K1
+	VFNMADD231PD      Z9, Z5, Z6
+	VFNMADD231PD      Z9, Z4, Z3
+	VFNMADD231PD      Z9, Z1, Z7
 	MOVLQSX           (R9), R13
 	LEAQ              (R13)(R13*2), R13
 	VMOVUPD           (DI)(R13*8), Y2
 	MOVLQSX           8(R9), R13
 	LEAQ              (R13)(R13*2), R13
-	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z8
+	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z1
 	MOVLQSX           4(R9), R13
 	LEAQ              (R13)(R13*2), R13
 	VMOVUPD           (DI)(R13*8), Y2
 	MOVLQSX           12(R9), R13
 	LEAQ              (R13)(R13*2), R13
-	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z10
-	VUNPCKLPD         Z10, Z8, Z11
-	VUNPCKHPD         Z10, Z8, Z8
+	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z4
+	VUNPCKLPD         Z4, Z1, Z5
+	VUNPCKHPD         Z4, Z1, Z1
 	MOVLQSX           16(R9), R13
 	LEAQ              (R13)(R13*2), R13
 	VMOVUPD           (DI)(R13*8), Y2
 	MOVLQSX           24(R9), R13
 	LEAQ              (R13)(R13*2), R13
-	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z10
+	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z4
 	MOVLQSX           20(R9), R13
 	LEAQ              (R13)(R13*2), R13
 	VMOVUPD           (DI)(R13*8), Y2
 	MOVLQSX           28(R9), R13
 	LEAQ              (R13)(R13*2), R13
-	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z12
-	VUNPCKLPD         Z12, Z10, Z13
-	VUNPCKHPD         Z12, Z10, Z10
-	VSHUFF64X2        $0x88, Z10, Z8, Z8
-	VSHUFF64X2        $0x88, Z13, Z11, Z10
-	VSHUFF64X2        $0xdd, Z13, Z11, Z11
-	VPERMPD           (R14), Z0, Z12
-	VSUBPD            Z12, Z10, Z10
-	VPERMPD           576(R14), Z0, Z12
-	VSUBPD            Z12, Z8, Z8
-	VPERMPD           1152(R14), Z0, Z12
-	VSUBPD            Z12, Z11, Z11
-	VMULPD            Z10, Z10, Z12
-	VFMADD231PD       Z8, Z8, Z12
-	VFMADD231PD       Z11, Z11, Z12
-	VSQRTPD           Z12, Z13
-	VMOVUPD           Z13, (SI)
-	VMULPD.BCST       word3bb0000000000000<>+0(SB), Z12, Z12
-	VBROADCASTSD      word39d0000000000000<>+0(SB), Z13
-	VMAXPD            Z13, Z12, Z12
-	VPERMPD           1728(R14), Z0, Z15
-	VMULPD            Z10, Z15, Z13
-	VMULPD            Z6, Z15, Z14
-	VMULPD            Z5, Z15, Z15
-	VPERMPD           2304(R14), Z0, Z16
-	VFMADD231PD       Z8, Z16, Z13
-	VFMADD231PD       Z3, Z16, Z14
-	VFMADD231PD       Z4, Z16, Z15
-	VPERMPD           2880(R14), Z0, Z16
-	VFMADD231PD       Z11, Z16, Z13
-	VFMADD231PD       Z7, Z16, Z14
-	VFMADD231PD       Z1, Z16, Z15
-	VFNMADD231PD      Z9, Z15, Z14
-	VPERMPD           3456(R14), Z0, Z15
-	VMULPD            Z10, Z15, Z10
-	VMULPD            Z6, Z15, Z6
-	VMULPD            Z5, Z15, Z5
-	VPERMPD           4032(R14), Z0, Z15
-	VFMADD231PD       Z8, Z15, Z10
-	VFMADD231PD       Z3, Z15, Z6
-	VFMADD231PD       Z4, Z15, Z5
+	VINSERTF64X4      $0x01, (DI)(R13*8), Z2, Z8
+	VUNPCKLPD         Z8, Z4, Z9
+	VUNPCKHPD         Z8, Z4, Z4
+	VSHUFF64X2        $0x88, Z4, Z1, Z1
+	VSHUFF64X2        $0x88, Z9, Z5, Z4
+	VSHUFF64X2        $0xdd, Z9, Z5, Z5
+	VPERMPD           (R14), Z0, Z8
+	VSUBPD            Z8, Z4, Z4
+	VPERMPD           576(R14), Z0, Z8
+	VSUBPD            Z8, Z1, Z1
+	VPERMPD           1152(R14), Z0, Z8
+	VSUBPD            Z8, Z5, Z5
+	VMULPD            Z4, Z4, Z8
+	VFMADD231PD       Z1, Z1, Z8
+	VFMADD231PD       Z5, Z5, Z8
+	VSQRTPD           Z8, Z9
+	VMOVUPD           Z9, (SI)
+	VMULPD.BCST       word3bb0000000000000<>+0(SB), Z8, Z8
+	VBROADCASTSD      word39d0000000000000<>+0(SB), Z9
+	VMAXPD            Z9, Z8, Z8
+	VPERMPD           1728(R14), Z0, Z10
+	VMULPD            Z4, Z10, Z9
+	VMULPD            Z6, Z10, Z10
+	VPERMPD           2304(R14), Z0, Z11
+	VFMADD231PD       Z1, Z11, Z9
+	VFMADD231PD       Z3, Z11, Z10
+	VPERMPD           2880(R14), Z0, Z11
+	VFMADD231PD       Z5, Z11, Z9
+	VFMADD231PD       Z7, Z11, Z10
+	VPERMPD           3456(R14), Z0, Z11
+	VMULPD            Z4, Z11, Z4
+	VMULPD            Z6, Z11, Z6
+	VPERMPD           4032(R14), Z0, Z11
+	VFMADD231PD       Z1, Z11, Z4
+	VFMADD231PD       Z3, Z11, Z6
 	VPERMPD           4608(R14), Z0, Z0
-	VFMADD231PD       Z11, Z0, Z10
+	VFMADD231PD       Z5, Z0, Z4
 	VFMADD231PD       Z7, Z0, Z6
-	VFMADD231PD       Z1, Z0, Z5
-	VFNMADD231PD      Z9, Z5, Z6
-	VMULPD            Z14, Z14, Z0
+	VMULPD            Z10, Z10, Z0
 	VFMADD231PD       Z6, Z6, Z0
 	VBROADCASTSD      word3fe0000000000000<>+0(SB), Z1
 	VFNMADD213PD.BCST word3ff8000000000000<>+0(SB), Z1, Z0
-	VMULPD            Z0, Z14, Z14
+	VMULPD            Z0, Z10, Z10
 	VMULPD            Z0, Z6, Z6
-	VMOVUPD           Z14, (DX)
+	VMOVUPD           Z10, (DX)
 	VMOVUPD           Z6, (BX)
-	VMULPD            Z13, Z13, Z0
-	VFMADD231PD       Z10, Z10, Z0
+	VMULPD            Z9, Z9, Z0
+	VFMADD231PD       Z4, Z4, Z0
 	VBROADCASTSD      word3ff0000000000000<>+0(SB), Z3
 	VSQRTPD           Z0, Z1
 	VDIVPD            Z1, Z3, Z3
-	VMULPD            Z3, Z13, Z13
-	VMULPD            Z3, Z10, Z10
-	VCMPPD            $0x1a, Z12, Z0, K2
-	VBROADCASTSD      word7ff8000000000001<>+0(SB), K2, Z13
+	VMULPD            Z3, Z9, Z9
+	VMULPD            Z3, Z4, Z4
+	VCMPPD            $0x1a, Z8, Z0, K2
+	VBROADCASTSD      word7ff8000000000001<>+0(SB), K2, Z9
 	KORW              K2, K1, K1
-	VMOVUPD           Z13, (AX)
-	VMOVUPD           Z10, (CX)
+	VMOVUPD           Z9, (AX)
+	VMOVUPD           Z4, (CX)
 	ADDQ              $0x00000040, AX
 	ADDQ              $0x00000040, CX
 	ADDQ              $0x00000040, DX

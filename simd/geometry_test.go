@@ -19,7 +19,7 @@ func eachGeometry(t *testing.T, test func(t *testing.T, k Geometry, random *rand
 			t.Run(k.Name(), func(t *testing.T) { test(t, k, rand.New(rand.NewPCG(21, 1))) })
 		}
 	}
-	if best := Best().Name(); !found && (best == "avx2" || best == "avx512") {
+	if best := Best().Name(); !found && best != "generic" {
 		t.Errorf("%s has no kernels of geometry", best)
 	}
 }
@@ -29,12 +29,8 @@ func TestGeometryIsFoundByName(t *testing.T) {
 		t.Error("kernels where there are none")
 	}
 	best := GeometryOf("")
-	if len(geometries) == 0 || Best().Name() == "generic" {
-		if best != nil {
-			t.Error("the fastest kernels do not run here")
-		}
-	} else if best == nil || best.Name() != Best().Name() {
-		t.Errorf("the fastest kernels are %v", best)
+	if want := Best().Name(); want == "generic" && best != nil || want != "generic" && (best == nil || best.Name() != want) {
+		t.Errorf("the fastest kernels are %v, not %s", best, want)
 	}
 }
 
@@ -567,13 +563,13 @@ func (g *geometryCase) setFrames(random *rand.Rand) {
 //	relTan-both   4.39          4.14            3.76              2.37
 //
 // Finding the rows of neighbours costs nothing beside it (2.85 for edges). No
-// part but the power function stands out: the 127 vector instructions of eight
-// edges, of two halves each, take 64 of their 80 cycles in the four units.
+// part but the power function stands out: the 122 vector instructions of eight
+// edges, of two halves each, take 61 of their 79 cycles in the four units.
 func BenchmarkGeometry(b *testing.B) {
 	const vertices, degree = 64, 6
 	random := rand.New(rand.NewPCG(1, 1))
 	g := newGeometryCase(random, vertices, func() int { return degree })
-	for _, set := range []string{"avx512", "avx2"} {
+	for _, set := range []string{"avx512", "avx2", "neon"} {
 		k := GeometryOf(set)
 		if k == nil {
 			continue

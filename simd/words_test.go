@@ -19,11 +19,14 @@ func TestWordsAreWhatTheirCommentsSay(t *testing.T) {
 	if _, err := exec.LookPath(disassembler); err != nil {
 		need.Missing(t, err)
 	}
-	text, err := os.ReadFile("neon_arm64.s")
-	if err != nil {
-		t.Fatal(err)
+	words := [][]string{}
+	for _, name := range []string{"neon_arm64.s", "geometry_neon_arm64.s"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words = append(words, regexp.MustCompile(`(?m)^\tWORD \$0x([0-9a-f]{8}) // (.*)$`).FindAllStringSubmatch(string(text), -1)...)
 	}
-	words := regexp.MustCompile(`(?m)^\tWORD \$0x([0-9a-f]{8}) // (.*)$`).FindAllStringSubmatch(string(text), -1)
 	var code []byte
 	for _, word := range words {
 		value, err := strconv.ParseUint(word[1], 16, 32)

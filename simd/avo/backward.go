@@ -52,6 +52,12 @@ func (s isa) correlation(rows, strips int) {
 	c, a0, b0 := argument("c"), argument("a"), argument("b")
 	aStep, bStep := argument("aStep"), argument("bStep")
 	groups := argument("groups")
+	// Rows of a may lie far apart, in no cache yet: of the sixteenth row from
+	// here the last entry is prefetched, as the first may be in a line that the
+	// group before has read.
+	ahead := GP64()
+	MOVQ(aStep, ahead)
+	SHLQ(U8(4), ahead)
 	var sums [][]reg.VecVirtual
 	for range rows {
 		sums = append(sums, s.vectors(strips*rowBytes/s.bytes))
@@ -62,14 +68,9 @@ func (s isa) correlation(rows, strips int) {
 	MOVQ(a0, a)
 	MOVQ(b0, b)
 	Load(Param("k"), left)
-	for _, row := range sums {
-		for _, sum := range row {
-			s.zero(sum)
-		}
-	}
+	s.begin(sums, c)
 	Label("row")
-	const ahead = 8 // rows
-	PREFETCHT0(Mem{Base: a, Index: aStep, Scale: ahead})
+	PREFETCHT0(Mem{Base: a, Index: ahead, Scale: 1, Disp: 4 * (rows - 1)})
 	s.multiplyRow(sums, a, b)
 	ADDQ(aStep, a)
 	ADDQ(bStep, b)

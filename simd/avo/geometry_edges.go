@@ -38,7 +38,8 @@ func (d *doubles) edges(bits string) {
 	}
 	Label("loop")
 	w := d.window(columns, centers)
-	// c = n_p·n_q and k = n_p·e1_q / (1 + c).
+	// c = n_p·n_q, k = n_p·e1_q / (1 + c) and R e1_q = e1_q - k (n_q + n_p), of
+	// which n_p has no part in the coordinates at p.
 	normal := d.normals(row(frames, frameWidth, axis))
 	first := d.loaded(row(frames, frameWidth, e1))
 	products := w.dots(normalColumn, normal, first)
@@ -46,45 +47,37 @@ func (d *doubles) edges(bits string) {
 	d.with(plus, 1, cos, cos)
 	VDIVPD(cos, k, k)
 	found.unless(cos, d.number(nearlyOpposite), k)
+	less(first, normal, k)
 
 	to := w.differences(row(positions, positionWidth, 0))
 	bound, root := d.dot(to, to), d.vector()
 	VSQRTPD(bound, root)
 	store(root, length)
-	d.with(mul, 0x1p-68, bound, bound)
-	VMAXPD(d.number(0x1p-98), bound, bound)
-	bounds := d.set(bound)
+	d.with(mul, noProjection, bound, bound)
+	VMAXPD(d.number(noAngle), bound, bound)
 
-	// The coordinates of d and of R e1_q along an axis of the frame of p.
-	coordinates := func(axis int) (theta, g reg.VecVirtual) {
-		products := w.dots(axis, to, first, normal)
-		VFNMADD231PD(k, products[2], products[1])
-		return products[0], products[1]
+	// The coordinates of d and of R e1_q.
+	x := w.dots(e1Column, to, first)
+	y := w.dots(e2Column, to, first)
+	square := func(i int) reg.VecVirtual {
+		v := d.vector()
+		VMULPD(x[i], x[i], v)
+		VFMADD231PD(y[i], y[i], v)
+		return v
 	}
-	x, g := coordinates(e1Column)
-	xs, gs := d.set(x), d.set(g)
-	y, gy := coordinates(e2Column)
+	g := d.toUnit(square(1))
+	VMULPD(g, x[1], x[1])
+	VMULPD(g, y[1], y[1])
+	store(x[1], cosG)
+	store(y[1], sinG)
 
-	gx := gs.get()
-	square := d.vector()
-	VMULPD(gx, gx, square)
-	VFMADD231PD(gy, gy, square)
-	g = d.toUnit(square)
-	VMULPD(g, gx, gx)
-	VMULPD(g, gy, gy)
-	store(gx, cosG)
-	store(gy, sinG)
-
-	theta := xs.get()
-	tangent2 := d.vector()
-	VMULPD(theta, theta, tangent2)
-	VFMADD231PD(y, y, tangent2)
+	tangent2 := square(0)
 	inverse := d.inverseRoot(tangent2)
-	VMULPD(inverse, theta, theta)
-	VMULPD(inverse, y, y)
-	found.unless(tangent2, bounds.operand(), theta)
-	store(theta, cosTheta)
-	store(y, sinTheta)
+	VMULPD(inverse, x[0], x[0])
+	VMULPD(inverse, y[0], y[0])
+	found.unless(tangent2, bound, x[0])
+	store(x[0], cosTheta)
+	store(y[0], sinTheta)
 
 	size := map[string]int{"32": 4, "64": 8}[bits]
 	d.advance(size, cosTheta, sinTheta, cosG, sinG, length)
@@ -93,6 +86,3 @@ func (d *doubles) edges(bits string) {
 	found.result()
 	done()
 }
-
-// nearlyOpposite bounds 1 + n_p·n_q: below, digits of the transport are lost.
-const nearlyOpposite = 0x1p-4

@@ -39,9 +39,6 @@ func (d *doubles) wedges() {
 	done()
 }
 
-// zeroLength bounds squared lengths that count as none.
-const zeroLength = 0x1p-1000
-
 func (d *doubles) sumRings() {
 	d.function("sumRings", "(sums, rows *float64, offsets *int64, n int)",
 		"adds up, for each of n rings, the rows of four numbers from offsets[i] to",
@@ -87,14 +84,11 @@ func (d *doubles) frames() {
 	low, high := d.halves(entry(sums, sumBytes))
 	normal := vec3{d.joined(low, false), d.joined(high, false), d.joined(low, true)}
 	w := d.joined(high, true)
-	// The rounding error of a sum of N ≤ 2¹⁰ wedges, with w the sum of their
-	// squared lengths: 2⁻⁴⁸ Σ (|a||b| + (|a| + |b|)·size) is at most
-	// 2⁻⁴⁸ (w/2 + size √(2Nw)), and its square at most twice the squares' sum.
-	noise := d.number(0x1p-97)
+	noise := d.number(ofWedges)
 	VMULPD(w, noise, noise)
-	d.with(fmadd231, 0x1p-84, size2, noise)
+	d.with(fmadd231, ofPlace, size2, noise)
 	VMULPD(w, noise, noise)
-	VMAXPD(noise, d.number(0x1p-900), noise) // the second where one is NaN: noise
+	VMAXPD(noise, d.number(noAxis), noise) // the second where one is NaN: noise
 	length2 := d.dot(normal, normal)
 	scale(normal, d.inverseRoot(length2))
 	found.unless(length2, noise, normal[0])
@@ -105,11 +99,11 @@ func (d *doubles) frames() {
 	for i := range t {
 		VSUBPD(kept[i].operand(), t[i], t[i])
 	}
-	d.with(mul, 0x1p-100, size2, size2)
+	d.with(mul, noDifference, size2, size2)
 	bound := d.dot(t, t)
-	d.with(mul, 0x1p-68, bound, bound)
+	d.with(mul, noProjection, bound, bound)
 	VMAXPD(size2, bound, bound)
-	VMAXPD(d.number(0x1p-900), bound, bound)
+	VMAXPD(d.number(noAxis), bound, bound)
 	less(t, normal, d.dot(t, normal))
 	t2 := d.dot(t, t)
 	found.unless(t2, bound, normal[0])

@@ -49,7 +49,7 @@ func (d *doubles) relTan() {
 	VSQRTPD(inverse, power)
 	VMOVAPD(power, other)
 	Label("store")
-	d.unless(square, d.number(0x1p-200), other)
+	d.unless(square, d.number(shortEdge), other)
 	v := vec3{d.vector(), d.vector(), d.vector()}
 	for i := range v {
 		VMULPD(to[i], power, v[i])

@@ -32,12 +32,7 @@ func (d *doubles) log2(x, log reg.VecVirtual) {
 	VDIVPD(s, m, s)
 	square := m
 	VMULPD(s, s, square)
-	d.polynomial(fitted(7, 0, 0.0295, func(t float64) float64 {
-		if t == 0 {
-			return 2 / math.Ln2
-		}
-		return 2 / math.Ln2 * math.Atanh(math.Sqrt(t)) / math.Sqrt(t)
-	}), square, log)
+	d.polynomial(log2Coefficients(), square, log)
 	VFMADD213PD(e, s, log)
 }
 
@@ -49,10 +44,23 @@ func (d *doubles) exp2(y reg.VecVirtual) {
 	d.with(plus, round, y, n)
 	d.with(minus, round, n, rest)
 	VSUBPD(rest, y, rest)
-	d.polynomial(fitted(11, -0.5, 0.5, math.Exp2), rest, y)
+	d.polynomial(exp2Coefficients(), rest, y)
 	VPSLLQ(U8(52), n, n)
 	VPADDQ(n, y, y)
 }
+
+// log2Coefficients are those of P in log2.
+func log2Coefficients() []float64 {
+	return fitted(7, 0, 0.0295, func(t float64) float64 {
+		if t == 0 {
+			return 2 / math.Ln2
+		}
+		return 2 / math.Ln2 * math.Atanh(math.Sqrt(t)) / math.Sqrt(t)
+	})
+}
+
+// exp2Coefficients are those of the polynomial in exp2.
+func exp2Coefficients() []float64 { return fitted(11, -0.5, 0.5, math.Exp2) }
 
 // polynomial is Σ c_i x^i of odd degree, the even powers and the odd ones by
 // themselves, so that the two chains run beside each other.

@@ -64,7 +64,7 @@ func main() {
 	flag.Set("pkg", "simd")
 	build.Generate()
 	if *name == "neon" {
-		set.writeNEON(*out, *stubs)
+		set.writeNEON(*family, *out, *stubs)
 	} else {
 		set.checkRegisters(*out)
 	}

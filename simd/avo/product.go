@@ -61,11 +61,7 @@ func (s isa) product(rows, strips int) {
 		LEAQ(Mem{Base: t.a[i-1], Index: t.step, Scale: 4}, t.a[i])
 	}
 	Load(Param("b"), t.b)
-	for _, row := range t.sums {
-		for _, sum := range row {
-			s.zero(sum)
-		}
-	}
+	s.begin(t.sums, c)
 	t.loop()
 	t.finish(c, addend)
 	for range rows {
@@ -78,6 +74,20 @@ func (s isa) product(rows, strips int) {
 	DECQ(groups.Addr)
 	JNZ(LabelRef("group"))
 	done()
+}
+
+// begin clears the sums of a tile, and asks for the lines of c that they go to:
+// a large result is in no near cache.
+func (s isa) begin(sums [][]reg.VecVirtual, c reg.GPVirtual) {
+	step, to := argument("cStep"), GP64()
+	MOVQ(c, to)
+	for _, row := range sums {
+		for j, sum := range row {
+			PREFETCHT0(Mem{Base: to, Disp: j * s.bytes})
+			s.zero(sum)
+		}
+		ADDQ(step, to)
+	}
 }
 
 // loop adds the products over k, four at a time and then one.

@@ -89,7 +89,11 @@ GO_ROWS = (
     ),
     GoRow("forward with labels, 6890 classes", "Forward/{}", "ms", Target((115 / 98, 62 / 49))),
     GoRow("training step, 6890 classes", "Step/{}", "ms", Target((380 / 290, 200 / 145))),
+    GoRow("… its gradient of the head's weights", "Correlate/{}", "GFLOP/s", Target()),
 )
+# The kernels that a piece of a mesh passes through in an update with RelTan, and what is more for the edges.
+UPDATE_KERNELS = "centers columns wedges sumRings frames centers columns relTan-both sumRings sumRings tangents-both"
+EDGE_KERNELS = "centers columns edges"
 GEOMETRY_TARGET = Target(at_most=(6, 6))
 UPDATE_TARGET = Target(at_most=(40, 22))
 SURFACE_TARGETS = {7_000: 60, 1_000_000: 2000}  # milliseconds of one thread, by vertices
@@ -227,9 +231,10 @@ class Run:
     def _round(self, r: int) -> None:
         one = f"^{self.isa}$"
         self.go.run("core", f"^Benchmark(Peak|StructuredProduct|EdgePass|Convolution)$/{one}", 5)
-        self.go.run("core", f"^Benchmark(Peak|Head|Forward|Step)$/{one}")
+        self.go.run("core", f"^Benchmark(Peak|Head|Forward|Step|Correlate)$/{one}")
         self.go.run("core", "^BenchmarkMemory$", 2)
         self.go.run("geometry", f"^Benchmark(UpdateAndEdges|RelTan)$/{one}/V=7058", 5)
+        self.go.run("simd", f"^BenchmarkGeometry$/{one}", 5)
         for update in self.updates.values():
             update.measure()
         for surface in self.surfaces:
@@ -353,6 +358,13 @@ class Run:
             if self.torch
             else "PyTorch is not installed (Debian's python3-torch) or left out."
         )
+        if f"Geometry/{self.isa}/edges" in self.go:
+            notes += (
+                "\nComputing bounds update and RelTan: their kernels alone, on one thread and 64 vertices in the "
+                f"nearest cache, take {self._kernels(UPDATE_KERNELS):.1f} ns/edge, and those of the edges "
+                f"{self._kernels(EDGE_KERNELS):.1f}."
+            )
+        notes += "\nThe limit of a training step is that of its products alone."
         if self.busy():
             share = self.peak(THREADS[-1]) / self.peak(1)
             notes += (
@@ -381,6 +393,11 @@ class Run:
         peer = f"numpy {theirs * edges / m.seconds:.0f}"
         limit = self.limit(m, "L3", threads)
         return self._row("update, edges and RelTan, 7058 vertices", threads, "ns/edge", m, limit, GEOMETRY_TARGET, peer)
+
+    def _kernels(self, names: str) -> float:
+        """Nanoseconds for an edge."""
+        found = [self.go.best(f"Geometry/{self.isa}/{name}") for name in names.split()]
+        return sum(1e9 * m.seconds / m.edges for m in found)
 
     def _peer(self, row: GoRow, threads: int, m: Measurement) -> str:
         found = []
