@@ -15,7 +15,7 @@ import (
 // surface alone defines.
 func (s *SurfaceSpec) options(seed uint64) surface.Options {
 	return surface.Options{
-		Points: s.Points, Neighbors: s.Neighbors, UpNeighbors: s.UpNeighbors, Geodesic: s.Geodesic,
+		Points: s.Points, Neighbors: s.Neighbors, UpNeighbors: s.UpNeighbors,
 		Scales: s.Scales, LiftNeighbors: s.LiftNeighbors, Seed: seed,
 	}
 }

@@ -16,9 +16,6 @@ type SurfaceSpec struct {
 	// up.
 	Neighbors   int `json:"neighbors"`
 	UpNeighbors int `json:"up_neighbors"`
-	// Geodesic neighbours are the nearest along the surface; others the nearest
-	// in space whose normals agree.
-	Geodesic bool `json:"geodesic,omitempty"`
 	// Scales are the neighbourhoods of which moments are taken, in neighbours;
 	// none without such features.
 	Scales []int `json:"scales,omitempty"`

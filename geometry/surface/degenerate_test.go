@@ -144,12 +144,11 @@ func TestDegenerateMeshes(t *testing.T) {
 		{testMesh{"open", ball.positions, ball.faces[:len(ball.faces)/2]}, 300},
 		{ball.scaled(1e30), 300}, {ball.scaled(1e-30), 300}, {triangle.scaled(1e299), 300}, {triangle.scaled(1e-299), 300},
 	} {
-		for _, o := range []Options{smallOptions(), geodesic(smallOptions())} {
-			s := sample(t, c.mesh, o, 2)
-			s.check(t, c.mesh.name, &o)
-			if s.Count() != c.points {
-				t.Errorf("%s: %d points, want %d", c.mesh.name, s.Count(), c.points)
-			}
+		o := smallOptions()
+		s := sample(t, c.mesh, o, 2)
+		s.check(t, c.mesh.name, &o)
+		if s.Count() != c.points {
+			t.Errorf("%s: %d points, want %d", c.mesh.name, s.Count(), c.points)
 		}
 	}
 }
@@ -171,7 +170,7 @@ func TestPointClouds(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		o := geodesic(smallOptions())
+		o := smallOptions()
 		err = m.Read(func(v *geometry.View) error {
 			s, err := New(v, o, nil)
 			if err != nil {
@@ -243,7 +242,7 @@ func FuzzSample(f *testing.F) {
 		for i := range indices {
 			indices[i] = byte(random.IntN(len(coordinates) / 3))
 		}
-		f.Add(coordinates, indices, uint8(choice%4))
+		f.Add(coordinates, indices, uint8(choice%2))
 	}
 	places := []float64{0, 1, -1, 0.5, 1e-9, 1e-17, 1e-160, 1e9, 1 + 1e-15, -3, 1e299, -1e-300}
 	o := Options{Points: []int{40, 12}, Neighbors: 6, UpNeighbors: 3, Scales: []int{5, 40}, LiftNeighbors: 4}
@@ -259,7 +258,7 @@ func FuzzSample(f *testing.F) {
 			m.faces = append(m.faces, int32(int(b)%m.vertices()))
 		}
 		o := o
-		o.Seed, o.Geodesic = uint64(seed), seed&2 != 0
+		o.Seed = uint64(seed)
 		err := m.build(t, geometry.Options{DropDegenerate: true}, 1).Read(func(v *geometry.View) error {
 			s, err := New(v, o, nil)
 			if err != nil {
@@ -328,7 +327,7 @@ func TestCancelAndProgress(t *testing.T) {
 	polls := 0
 	last := 0.0
 	err := m.Read(func(v *geometry.View) error {
-		s, err := New(v, geodesic(smallOptions()), &parallel.Control{Progress: func(fraction float64) bool {
+		s, err := New(v, smallOptions(), &parallel.Control{Progress: func(fraction float64) bool {
 			if fraction < last {
 				t.Errorf("progress fell from %g to %g", last, fraction)
 			}
@@ -355,7 +354,7 @@ func TestCancelAndProgress(t *testing.T) {
 	for stop := 0; stop < polls; stop += 5 {
 		n := 0
 		err := counted.Read(func(v *geometry.View) error {
-			_, err := New(v, geodesic(smallOptions()), &parallel.Control{Progress: func(float64) bool { n++; return n <= stop }})
+			_, err := New(v, smallOptions(), &parallel.Control{Progress: func(float64) bool { n++; return n <= stop }})
 			return err
 		})
 		if used, _, _ := budget.Usage(); !errors.Is(err, parallel.ErrCancelled) || used != before {
@@ -376,7 +375,7 @@ func TestLittleMemory(t *testing.T) {
 		}
 		before, _, _ := b.Usage()
 		err = m.Read(func(v *geometry.View) error {
-			s, err := New(v, geodesic(smallOptions()), nil)
+			s, err := New(v, smallOptions(), nil)
 			if err == nil {
 				s.Free()
 			}

@@ -21,8 +21,7 @@ const (
 // Edges are the directed edges p ← q of a graph of points, in compressed sparse
 // rows: the neighbours of p, in increasing order, are
 // Neighbors[Offsets[p]:Offsets[p+1]]. They are those nearest in space whose
-// normals agree, or along the surface, and need not be mutual. Lengths are in
-// the unit of positions, and straight.
+// normals agree, and need not be mutual. Lengths are in the unit of positions.
 type Edges struct {
 	Offsets   []int64
 	Neighbors []int32
@@ -70,11 +69,6 @@ func (s *Sampling) connect(scratch *memory.Arena, o *Options, control *parallel.
 	if finest, err = s.sheet(scratch, s.Count()); err != nil {
 		return nil, err
 	}
-	if o.Geodesic {
-		if finest.paths, err = s.connectPaths(scratch, finest); err != nil {
-			return nil, err
-		}
-	}
 	if err = s.connectFinest(o, finest, control.Stage(0, 0.6)); err != nil {
 		return nil, err
 	}
@@ -95,7 +89,6 @@ func (s *Sampling) connectCoarser(scratch *memory.Arena, o *Options, i int, fine
 	if own, err = s.sheet(scratch, to.Points); err != nil {
 		return nil, err
 	}
-	own.paths = finer.paths
 	if err = s.edges(&to.Within, own, own, o.Neighbors, nearestOthers, control.Stage(0, 0.3)); err != nil {
 		return nil, err
 	}
@@ -118,12 +111,8 @@ func (s *Sampling) connectFinest(o *Options, finest *sheet, control *parallel.Co
 		if len(o.Scales) > 0 {
 			count = max(count, o.Scales[len(o.Scales)-1])
 		}
-		q.except = int32(p)
-		q.nearest(count)
+		nearestOthers(q, p, count)
 		s.setMoments(s.Moments[p*channels*momentWidth:][:channels*momentWidth], p, q, o.Scales)
-		if q.walk != nil {
-			return q.neighbors(p, o.Neighbors)
-		}
 		return q.hits[:q.prefix(o.Neighbors)]
 	}, control)
 	to.Spacing = to.Within.meanLength()
@@ -131,11 +120,11 @@ func (s *Sampling) connectFinest(o *Options, finest *sheet, control *parallel.Co
 }
 
 // nearestPoints and nearestOthers find neighbours of p, with p and without.
-func nearestPoints(q *search, p, count int) []hit { return q.neighbors(p, count) }
+func nearestPoints(q *search, _, count int) []hit { return q.nearest(count) }
 
 func nearestOthers(q *search, p, count int) []hit {
 	q.except = int32(p)
-	return q.neighbors(p, count)
+	return q.nearest(count)
 }
 
 // edges connects the points of a level to what find finds in another, about
@@ -153,13 +142,6 @@ func (s *Sampling) edges(to *Edges, of, in *sheet, count int, find func(q *searc
 		return err
 	}
 	searches := in.searches(r.Threads.Threads())
-	if in.paths != nil {
-		for i := range searches {
-			if searches[i].walk, err = s.newWalk(scratch, in.paths); err != nil {
-				return err
-			}
-		}
-	}
 	err = r.Threads.Range(control, points, pointRows, func(worker, begin, end int) error {
 		q := &searches[worker]
 		q.guess = 0                                    // what a block finds first does not depend on the thread

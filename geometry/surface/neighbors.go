@@ -2,7 +2,6 @@ package surface
 
 import (
 	"math"
-	"slices"
 
 	"libeman/geometry/internal/r3"
 )
@@ -23,7 +22,6 @@ type sheet struct {
 	*boxes
 	normals []float64 // in Morton order
 	cones   []float64 // their bounds below each node
-	paths   *Edges    // along the surface; nil where only the way through space counts
 }
 
 // agrees says whether a normal below a node may have a product with n above the
@@ -45,7 +43,6 @@ type search struct {
 	full          int     // the number of hits at which those too far are dropped
 	bound         float64 // beyond which no further one is wanted
 	guess         float64 // the bound that the search before ended with; 0 for none
-	walk          *walk   // along the surface; nil for none
 
 	spare []hit
 	bins  []int32
@@ -81,22 +78,6 @@ func (s *search) nearest(count int) []hit {
 	}
 	s.guess = s.bound
 	return s.hits
-}
-
-// neighbors is nearest for point p of the sampling, at which the search is: along
-// the surface, where there are paths. Those that these do not lead to, on
-// another component, are neighbours only where there are too few others.
-func (s *search) neighbors(p, count int) []hit {
-	if s.walk == nil {
-		return s.nearest(count)
-	}
-	hits := s.walk.nearest(s, p, count)
-	if missing := count - len(hits); missing > 0 {
-		s.nearest(count)
-		s.hits = slices.DeleteFunc(s.hits, func(h hit) bool { return s.walk.knows(h.point) })
-		hits = append(hits, s.hits[:s.prefix(missing)]...)
-	}
-	return hits
 }
 
 func (s *search) begin(count int) {

@@ -16,7 +16,6 @@ type Options struct {
 	Neighbors     int    // of a point in its own level and the next finer one
 	UpNeighbors   int    // of a point in the next coarser level
 	Scales        []int  // neighbours that second moments are taken over, rising
-	Geodesic      bool   // neighbours are the nearest along the surface, not in space
 	LiftNeighbors int    // points that a vertex hears
 	Seed          uint64 // 0: the sampling that the surface alone defines; others: a random one
 }
