@@ -146,12 +146,12 @@ func (r *Runner[T]) EstimateWork(m *Model[T], vertices, edges int64) (flops, sec
 
 // EstimateWork is Runner.EstimateWork for a training step: the operations are
 // those of the layers three times, forwards, backwards and to the weights. What
-// the passes see of the mesh counts where it is made anew before a step.
+// the passes see of the mesh counts where it is made anew before each step.
 func (t *Trainer[T]) EstimateWork(vertices, edges int64) (flops, seconds float64) {
 	r, m := t.runner, t.model
 	in := m.extent(vertices, edges)
 	products, passes := m.flops(in)
-	if t.spec.Augment.any() {
+	if a := t.spec.Augment; a.deforms() || a.Resample {
 		seconds = r.inputSeconds(m, vertices, edges)
 	}
 	return 3 * (products + passes), seconds + r.seconds(m, in, trainingPasses)

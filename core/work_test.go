@@ -111,7 +111,7 @@ func TestSecondsAreEstimated(t *testing.T) {
 			t.Errorf("%s: ten times the vertices take %g times as long", text, grown)
 		}
 		still, moving := DefaultTraining(), DefaultTraining()
-		moving.Augment.Rotation = true
+		moving.Augment.Stretch = 0.1
 		step := func(training TrainingSpec) (flops, seconds float64) {
 			trainer, err := NewTrainer(one, m, training)
 			if err != nil {
@@ -124,7 +124,7 @@ func TestSecondsAreEstimated(t *testing.T) {
 		triple, kept := step(still)
 		_, anew := step(moving)
 		if triple != 3*flops || anew <= kept || kept <= one.seconds(m, m.extent(7000, 42000), inferencePasses) {
-			t.Errorf("%s: a step takes %g operations and %g s, %g s with new samples", text, triple, kept, anew)
+			t.Errorf("%s: a step takes %g operations and %g s, %g s in new shapes", text, triple, kept, anew)
 		}
 	}
 }

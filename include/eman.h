@@ -1222,8 +1222,7 @@ EMAN_API eman_status eman_trainer_estimate(const eman_trainer *trainer, int64_t 
 /**
  * About how much work a step is on one mesh of a size, as
  * eman_model_estimate_work: the layers forwards, backwards and to the weights,
- * and what they see of the mesh, where the training varies it. Optimising and
- * deforming are not counted.
+ * and what they see of the mesh where the training deforms or samples it anew.
  *
  * @param trainer   the training
  * @param vertices  V

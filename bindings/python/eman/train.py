@@ -341,7 +341,7 @@ class Trainer:
         flops : float
             Floating-point operations of the layers: three times those of `eman.Model.estimate_work`.
         seconds : float
-            As there, with the samples of the surface where the training varies the mesh.
+            As there, with what the network sees of the mesh where the training deforms or samples it anew.
 
         Examples
         --------
