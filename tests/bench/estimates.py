@@ -15,7 +15,7 @@ import numpy as np
 
 import eman
 from eman.creatures import creature
-from eman.variations import labelled, subdivided
+from eman.variations import Labelled, labelled, subdivided
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "surface": {"preset": "surface"},
@@ -37,33 +37,35 @@ def busy(call: Callable[[], object], runs: int) -> float:
     return min(times)
 
 
+def row(model: eman.Model, mesh: eman.Mesh, shape: Labelled, runs: int) -> str:
+    """The figures of a network on a mesh of that shape."""
+    sizes = mesh.vertex_count, mesh.edge_count
+    trainer = eman.Trainer(model, epochs=100, augment={"stretch": 0.1})
+    trainer.add(mesh, shape.labels)
+
+    def labels() -> None:
+        mesh.update(shape.vertices)
+        model.predict(mesh)
+
+    flops, seconds = model.estimate_work(*sizes)
+    text = f"{sizes[0]:>10}{flops / 1e9:>9.2f}"
+    for call, estimate in ((labels, seconds), (trainer.step, trainer.estimate_work(*sizes)[1])):
+        took = busy(call, runs)
+        text += f"{1e3 * took:>10.1f}{estimate / took:>10.2f}"
+    return text
+
+
 def main() -> None:
     context = eman.Context(threads=1)
     body = creature(1, vertices=2000)
     made = labelled(body.vertices, body.faces, np.zeros(len(body.vertices), int))
     print(f"{'network':<16}{'vertices':>10}{'GFLOP':>9}{'labels':>10}{'estimate':>10}{'step':>10}{'estimate':>10}")
-    for vertices in (2000, 7000, 30_000):
+    for vertices, runs in ((2000, 10), (7000, 3), (30_000, 3)):
         shape = subdivided(made, vertices)
-        count, runs = len(shape.vertices), 10 if vertices == 2000 else 3
+        mesh = eman.Mesh(shape.vertices, shape.faces, context=context)
         for name, options in NETWORKS.items():
             model = eman.Model(**options, classes=16, context=context)
-            mesh = eman.Mesh(shape.vertices, shape.faces, context=context)
-
-            def labels(model: eman.Model = model, mesh: eman.Mesh = mesh) -> None:
-                mesh.update(shape.vertices)
-                model.predict(mesh)
-
-            trainer = eman.Trainer(model, epochs=100, augment={"stretch": 0.1})
-            trainer.add(mesh, shape.labels)
-            flops, seconds = model.estimate_work(count, mesh.edge_count)
-            print(f"{name:<16}{count:>10}{flops / 1e9:>9.2f}", end="")
-            for call, estimate in (
-                (labels, seconds),
-                (trainer.step, trainer.estimate_work(count, mesh.edge_count)[1]),
-            ):
-                took = busy(call, runs)
-                print(f"{1e3 * took:>10.1f}{estimate / took:>10.2f}", end="", flush=True)
-            print()
+            print(f"{name:<16}{row(model, mesh, shape, runs)}", flush=True)
 
 
 if __name__ == "__main__":

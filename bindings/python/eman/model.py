@@ -905,8 +905,8 @@ class Model:
         flops : float
             Floating-point operations of the layers, two for each multiply-add: a count.
         seconds : float
-            At the speed of this processor, which the first call measures within some milliseconds, on the threads of
-            the context, where nothing else runs: within a factor of 1.5 of what was measured.
+            On the threads of the context, where nothing else runs, at the speed of this processor, which the first
+            call measures within some milliseconds.
 
         Examples
         --------
