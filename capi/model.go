@@ -286,6 +286,24 @@ func emango_model_estimate(model *C.eman_model, vertices, edges C.int64_t, bytes
 	})
 }
 
+//export emango_model_estimate_work
+func emango_model_estimate_work(model *C.eman_model, vertices, edges C.int64_t, work *C.eman_work, message *C.emango_error) C.eman_status {
+	return onModel(model, message, func(m *modelObject) error {
+		return writeWork(work, vertices, edges, func(vertices, edges int64) (flops, seconds float64) {
+			return m.environment.runner.EstimateWork(m.current(), vertices, edges)
+		})
+	})
+}
+
+// writeWork writes the work that estimate finds for a mesh.
+func writeWork(work *C.eman_work, vertices, edges C.int64_t, estimate func(vertices, edges int64) (flops, seconds float64)) error {
+	if err := checkCounts(vertices, edges); err != nil {
+		return err
+	}
+	flops, seconds := estimate(int64(vertices), int64(edges))
+	return writeStruct("work", work, &C.eman_work{flops: C.double(flops), seconds: C.double(seconds)})
+}
+
 // checkCounts refuses numbers of vertices and edges that no mesh has.
 func checkCounts(vertices, edges C.int64_t) error {
 	if vertices < 0 || vertices > maxElements {

@@ -89,6 +89,9 @@ PIN(eman_layer_info, channels, 4);
 PIN(eman_layer_info, order, 8);
 PIN(eman_layer_info, heads, 12);
 PIN(eman_layer_info, name, 16);
+PIN_SIZE(eman_work, 24);
+PIN(eman_work, flops, 8);
+PIN(eman_work, seconds, 16);
 PIN_SIZE(eman_evaluation, 32);
 PIN(eman_evaluation, labels, 8);
 PIN(eman_evaluation, loss, 24);
@@ -663,6 +666,13 @@ eman_status eman_model_estimate(const eman_model *model, int64_t vertices, int64
   CALL(emango_model_estimate((eman_model *)model, vertices, edges, bytes, error));
 }
 
+eman_status eman_model_estimate_work(const eman_model *model, int64_t vertices, int64_t edges, eman_work *work) {
+  ENTER();
+  NEED(model);
+  NEED(work);
+  CALL(emango_model_estimate_work((eman_model *)model, vertices, edges, work, error));
+}
+
 eman_status eman_model_predict(const eman_model *model, const eman_mesh *mesh, const eman_control *control,
                                const eman_mutable_view *labels) {
   ENTER();
@@ -822,6 +832,13 @@ eman_status eman_trainer_estimate(const eman_trainer *trainer, int64_t vertices,
   NEED(trainer);
   NEED(bytes);
   CALL(emango_trainer_estimate((eman_trainer *)trainer, vertices, edges, bytes, error));
+}
+
+eman_status eman_trainer_estimate_work(const eman_trainer *trainer, int64_t vertices, int64_t edges, eman_work *work) {
+  ENTER();
+  NEED(trainer);
+  NEED(work);
+  CALL(emango_trainer_estimate_work((eman_trainer *)trainer, vertices, edges, work, error));
 }
 
 eman_status eman_trainer_state(eman_trainer *trainer, char *text, int64_t capacity, int64_t *length) {

@@ -339,6 +339,13 @@ func emango_trainer_estimate(trainer *C.eman_trainer, vertices, edges C.int64_t,
 	})
 }
 
+//export emango_trainer_estimate_work
+func emango_trainer_estimate_work(trainer *C.eman_trainer, vertices, edges C.int64_t, work *C.eman_work, message *C.emango_error) C.eman_status {
+	return onTrainer(trainer, message, func(t *trainerObject) error {
+		return writeWork(work, vertices, edges, t.EstimateWork)
+	})
+}
+
 //export emango_trainer_state
 func emango_trainer_state(trainer *C.eman_trainer, text *C.char, capacity C.int64_t, length *C.int64_t, message *C.emango_error) C.eman_status {
 	return onTrainer(trainer, message, func(t *trainerObject) error {

@@ -184,7 +184,7 @@ func BenchmarkHead(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		reportWork(b, float64(len(labels))*productFlops(h.second), 0)
+		reportWork(b, float64(len(labels))*panelFlops(h.second), 0)
 	})
 }
 
@@ -211,49 +211,6 @@ func BenchmarkCorrelate(b *testing.B) {
 	})
 }
 
-// productFlops is what the products of a row with matrices take.
-func productFlops(panels ...*simd.Panel[float32]) (flops float64) {
-	for _, p := range panels {
-		if p != nil {
-			flops += 2 * float64(p.K*p.N)
-		}
-	}
-	return flops
-}
-
-// vertexFlops is what the products of a convolution take at a vertex.
-func vertexFlops(c *convolution[float32]) float64 {
-	flops := productFlops(c.value...)
-	if c.attention != nil {
-		flops += productFlops(c.attention.query...)
-	}
-	return flops
-}
-
-// edgeFlops is what the edge pass of a convolution takes at an edge in
-// multiply-adds of all channels: 4 for each order transport its features; each of
-// their rows times 1, cos mθ and sin mθ is in the moments of every set of the
-// values and, with attention, in the dots with every set of the keys, and the
-// sums of the latter are put together.
-func edgeFlops(c *convolution[float32]) float64 {
-	rows, perRow := 2*c.in.Order+1, (2*c.out.Order+1)*c.rings
-	if c.attention != nil {
-		perRow += (2*min(c.in.Order, c.out.Order) + 2) * c.attention.sets()
-	}
-	return float64(2 * c.in.padded() * (4*c.in.Order + rows*perRow))
-}
-
-// networkFlops is what the products, and the edge passes, of a network take on
-// a mesh.
-func networkFlops(m *Model[float32], g *Graph[float32]) (products, edges float64) {
-	vertex := productFlops(m.head.first, m.head.second)
-	for i := range m.layers {
-		vertex += vertexFlops(m.layers[i].convolution)
-		edges += edgeFlops(m.layers[i].convolution) * float64(g.Edges())
-	}
-	return vertex * float64(g.Vertices()), edges
-}
-
 func benchModel(b *testing.B, classes int) (*Model[float32], *Input[float32]) {
 	spec, err := NewSpec(PresetAuthors, KindEMAN)
 	if err != nil {
@@ -278,7 +235,7 @@ func BenchmarkForward(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		products, edges := networkFlops(m, in.Graph)
+		products, edges := m.flops(in.extent())
 		reportWork(b, products+edges, 0)
 	})
 }
@@ -569,7 +526,7 @@ func benchConvolution(b *testing.B, r *Runner[float32], mesh *Graph[float32], s 
 	vertices, edges := float64(mesh.Vertices()), float64(mesh.Edges())
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/(float64(b.N)*edges), "ns/edge")
 	// Features in and out and an offset; a neighbour, four numbers and a length.
-	reportWork(b, vertices*vertexFlops(l.convolution)+edges*edgeFlops(l.convolution), vertices*float64((s.in.size()+s.out.size())*4+8)+edges*(4+5*4))
+	reportWork(b, vertices*l.vertexFlops()+edges*l.edgeFlops(), vertices*float64((s.in.size()+s.out.size())*4+8)+edges*(4+5*4))
 }
 
 // BenchmarkEdgePass is the edge pass of such a layer, the logits, their softmax
@@ -591,7 +548,7 @@ func BenchmarkEdgePass(b *testing.B) {
 			r.kernels.EdgeAttention(u, u, w.coefficients[:rings.Edges()], nil, a.moments, l.moments, rings, rings, 1, false)
 		})
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*mesh.Edges()), "ns/edge")
-		reportWork(b, float64(mesh.Edges())*edgeFlops(l.convolution), 0)
+		reportWork(b, float64(mesh.Edges())*l.edgeFlops(), 0)
 	})
 }
 
@@ -607,7 +564,7 @@ func BenchmarkStructuredProduct(b *testing.B) {
 			w.rings = mesh.rings(0, blockVertices, l.x, nil, l.rings)
 			l.combine(r.kernels, w, m, l.x, l.y.From(worker*blockVertices))
 		})
-		reportWork(b, 1000*blockVertices*productFlops(l.value...), 0)
+		reportWork(b, 1000*blockVertices*panelFlops(l.value...), 0)
 	})
 }
 
@@ -632,7 +589,7 @@ func BenchmarkStep(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		products, _ := networkFlops(m, in.Graph)
+		products, _ := m.flops(in.extent())
 		reportWork(b, 3*products, 0) // backwards a product is two
 	})
 }

@@ -32,6 +32,7 @@ type Runner[T simd.Float] struct {
 	kernels simd.Kernels[T]
 	pool    *parallel.Pool
 	budget  *memory.Budget
+	speed   func() speed // measured once
 
 	mutex sync.Mutex
 	idle  []*workspace[T] // kept from earlier calls, the smallest first
@@ -40,6 +41,7 @@ type Runner[T simd.Float] struct {
 // NewRunner returns a runner; pool may be nil for the calling thread alone.
 func NewRunner[T simd.Float](kernels simd.Kernels[T], pool *parallel.Pool, budget *memory.Budget) *Runner[T] {
 	r := &Runner[T]{kernels: kernels, pool: pool, budget: budget}
+	r.speed = sync.OnceValue(func() speed { return measureSpeed(kernels) })
 	budget.Register(r)
 	return r
 }

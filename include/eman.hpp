@@ -727,6 +727,13 @@ class model {
     return bytes;
   }
 
+  /// About how much work a prediction on a mesh of this size is, not seen before.
+  eman_work estimate_work(const mesh::counts_type &counts) const {
+    auto work = detail::sized<eman_work>();
+    detail::check(eman_model_estimate_work(get(), counts.vertices, counts.edges, &work));
+    return work;
+  }
+
   /// The label of each vertex, or of the mesh: the one element of the result for
   /// classification.
   std::vector<std::int32_t> predict(const mesh &m, const control &watch = {}) const {
@@ -927,6 +934,13 @@ class trainer {
     std::int64_t bytes = 0;
     detail::check(eman_trainer_estimate(get(), counts.vertices, counts.edges, &bytes));
     return bytes;
+  }
+
+  /// About how much work a step on a mesh of this size is.
+  eman_work estimate_work(const mesh::counts_type &counts) const {
+    auto work = detail::sized<eman_work>();
+    detail::check(eman_trainer_estimate_work(get(), counts.vertices, counts.edges, &work));
+    return work;
   }
 
   /// How far it is, JSON (eman_trainer_state).

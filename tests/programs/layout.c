@@ -25,6 +25,8 @@ SAME(parameter_size, sizeof(eman_parameter_info), 176);
 SAME(parameter_name, offsetof(eman_parameter_info, name), 48);
 SAME(layer_size, sizeof(eman_layer_info), 80);
 SAME(layer_name, offsetof(eman_layer_info, name), 16);
+SAME(work_size, sizeof(eman_work), 24);
+SAME(work_seconds, offsetof(eman_work, seconds), 16);
 SAME(evaluation_size, sizeof(eman_evaluation), 32);
 SAME(evaluation_loss, offsetof(eman_evaluation, loss), 24);
 SAME(step_size, sizeof(eman_step_info), 96);

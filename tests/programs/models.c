@@ -279,6 +279,12 @@ static void calls(void) {
   int64_t bytes = 0;
   require("estimate", eman_model_estimate(model, 6890, 41328, &bytes) == EMAN_OK && bytes > 1000000);
   refused("estimate", eman_model_estimate(model, -1, 0, &bytes), EMAN_E_INVALID_ARGUMENT, "vertices");
+  eman_work work = {.struct_size = sizeof work};
+  require("work", eman_model_estimate_work(model, 6890, 41328, &work) == EMAN_OK && work.flops > 1e6);
+  require("seconds", work.seconds > 0 && work.seconds < 1000);
+  refused("work", eman_model_estimate_work(model, 0, -1, &work), EMAN_E_INVALID_ARGUMENT, "edges");
+  work.struct_size = 3;
+  refused("work", eman_model_estimate_work(model, 1, 1, &work), EMAN_E_INVALID_ARGUMENT, "work.struct_size is 3");
 
   eman_model *whole =
       create("{\"classes\": 5, \"task\": \"classification\", \"labels\": [\"a\", \"b\", \"c\", \"d\", \"e\"]}");

@@ -48,7 +48,9 @@ int main() {
       trainer.add(e.mesh, e.labels, "sheet " + std::to_string(i));
     }
     const example unseen = sheet(context, 60, 4.4);
-    const bool estimated = trainer.estimate(unseen.mesh.counts()) > start.estimate(unseen.mesh.counts());
+    const auto counts = unseen.mesh.counts();
+    const bool estimated = trainer.estimate(counts) > start.estimate(counts) &&
+                           trainer.estimate_work(counts).seconds > start.estimate_work(counts).seconds;
     trainer.run();
 
     const eman::model model = trainer.current();

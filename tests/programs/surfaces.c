@@ -325,6 +325,10 @@ static void trains(const eman_model *model) {
   require("counts", eman_mesh_counts(mesh, &vertices, &count, &edges) == EMAN_OK);
   require("estimate", eman_trainer_estimate(trainer, vertices, edges, &bytes) == EMAN_OK && bytes > 0);
   refused("estimate", eman_trainer_estimate(trainer, vertices, -1, &bytes), EMAN_E_INVALID_ARGUMENT, "edges");
+  eman_work step = {.struct_size = sizeof step}, call = {.struct_size = sizeof call};
+  require("work", eman_trainer_estimate_work(trainer, vertices, edges, &step) == EMAN_OK &&
+                      eman_model_estimate_work(model, vertices, edges, &call) == EMAN_OK);
+  require("three passes", step.flops == 3 * call.flops && step.seconds > call.seconds);
   require("trim", eman_trim() == EMAN_OK);
   const int64_t before = used();
   double losses[2];

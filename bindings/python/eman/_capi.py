@@ -183,6 +183,17 @@ class LayerInfo(Structure):
     )
 
 
+class Work(Structure):
+    """eman_work."""
+
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("reserved", c_int32),
+        ("flops", c_double),
+        ("seconds", c_double),
+    )
+
+
 class Evaluation(Structure):
     """eman_evaluation."""
 
@@ -282,6 +293,7 @@ PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "eman_model_layer_count": (c_int32, (Handle, POINTER(c_int32))),
     "eman_model_describe_layer": (c_int32, (Handle, c_int32, POINTER(LayerInfo))),
     "eman_model_estimate": (c_int32, (Handle, c_int64, c_int64, _INT64_OUT)),
+    "eman_model_estimate_work": (c_int32, (Handle, c_int64, c_int64, POINTER(Work))),
     "eman_model_predict": (c_int32, (Handle, Handle, _CONTROL, _OUT)),
     "eman_model_top": (c_int32, (Handle, Handle, c_int32, _CONTROL, _OUT, _OUT)),
     "eman_model_logits": (c_int32, (Handle, Handle, _CONTROL, _OUT)),
@@ -298,6 +310,7 @@ PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "eman_trainer_run": (c_int32, (Handle, _CONTROL, StepFunction, c_void_p)),
     "eman_trainer_step": (c_int32, (Handle, _CONTROL, POINTER(StepInfo))),
     "eman_trainer_estimate": (c_int32, (Handle, c_int64, c_int64, _INT64_OUT)),
+    "eman_trainer_estimate_work": (c_int32, (Handle, c_int64, c_int64, POINTER(Work))),
     "eman_trainer_state": (c_int32, (Handle, c_void_p, c_int64, _INT64_OUT)),
     "eman_trainer_model": (c_int32, (Handle, c_int32, _HANDLE_OUT)),
     "eman_trainer_save": (c_int32, (Handle, c_char_p)),

@@ -885,6 +885,34 @@ class Model:
             _capi.check(_capi.library().eman_model_estimate(handle, *sizes, ctypes.byref(result)))
         return result.value
 
+    def estimate_work(self, vertices: int, edges: Optional[int] = None) -> tuple[float, float]:
+        """About how much work `predict` is on a mesh that it has not seen.
+
+        Parameters
+        ----------
+        vertices : int
+            V.
+        edges : int, optional
+            E, directed edges; by default six for each vertex, as on closed surfaces.
+
+        Returns
+        -------
+        flops : float
+            Floating-point operations of the layers, two for each multiply-add: a count.
+        seconds : float
+            On the threads of the context, where nothing else runs, at the speed of this processor, which the first
+            call measures within some milliseconds.
+
+        Examples
+        --------
+        >>> import eman
+        >>> flops, seconds = eman.Model("default", classes=16).estimate_work(1_000_000)
+        >>> round(flops / 1e9)
+        454
+        """
+        with self._handle as handle:
+            return _work(_capi.library().eman_model_estimate_work, handle, vertices, edges)
+
     def _rows(self, mesh: Mesh) -> int:
         _check_mesh(mesh)
         return mesh._vertex_count if self._task == "segmentation" else 1
@@ -1040,6 +1068,13 @@ def _check_mesh(mesh: Any) -> None:
 def _mesh_size(vertices: int, edges: Optional[int]) -> tuple[int, int]:
     """Checked numbers of vertices and directed edges; of a closed surface where the latter is not given."""
     return _size(vertices, "vertices"), _size(6 * vertices if edges is None else edges, "edges")
+
+
+def _work(estimate: Any, handle: ctypes.c_void_p, vertices: int, edges: Optional[int]) -> tuple[float, float]:
+    """What an ``eman_…_estimate_work`` says."""
+    work = _capi.Work(struct_size=ctypes.sizeof(_capi.Work))
+    _capi.check(estimate(handle, *_mesh_size(vertices, edges), ctypes.byref(work)))
+    return work.flops, work.seconds
 
 
 def _size(value: int, name: str) -> int:

@@ -17,7 +17,7 @@ from eman._handle import Handle
 from eman.context import Context, default_context
 from eman.errors import EmanError, InvalidArgumentError
 from eman.mesh import Mesh, _seed
-from eman.model import Model, _check_mesh, _file_name, _json, _mesh_size
+from eman.model import Model, _check_mesh, _file_name, _json, _mesh_size, _work
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -324,6 +324,33 @@ class Trainer:
         with self._handle as handle:
             _capi.check(_capi.library().eman_trainer_estimate(handle, *sizes, ctypes.byref(result)))
         return result.value
+
+    def estimate_work(self, vertices: int, edges: Optional[int] = None) -> tuple[float, float]:
+        """About how much work a step is on one mesh of a size.
+
+        Parameters
+        ----------
+        vertices : int
+            V.
+        edges : int, optional
+            E, directed edges; by default six for each vertex, as on closed surfaces.
+
+        Returns
+        -------
+        flops : float
+            Floating-point operations of the layers: three times those of `eman.Model.estimate_work`.
+        seconds : float
+            As there, with what the network sees of the mesh where the training deforms or samples it anew.
+
+        Examples
+        --------
+        >>> import eman
+        >>> model = eman.Model("surface", classes=16)
+        >>> eman.Trainer(model).estimate_work(7_000)[0] == 3 * model.estimate_work(7_000)[0]
+        True
+        """
+        with self._handle as handle:
+            return _work(_capi.library().eman_trainer_estimate_work, handle, vertices, edges)
 
     def run(self, progress: Any = None, *, checkpoint: Optional[StrPath] = None) -> History:
         """Train until the end.

@@ -32,6 +32,7 @@ STRUCTS = {
     "eman_tensor": _capi.Tensor,
     "eman_parameter_info": _capi.ParameterInfo,
     "eman_layer_info": _capi.LayerInfo,
+    "eman_work": _capi.Work,
     "eman_evaluation": _capi.Evaluation,
     "eman_step_info": _capi.StepInfo,
 }

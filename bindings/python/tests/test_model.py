@@ -396,6 +396,15 @@ class TestInference:
         for wrong in ((-1, 0), (0, -1), (2**31, 0), (0, 2**63), (2**64, 2)):
             with pytest.raises(eman.InvalidArgumentError):
                 model.estimate(*wrong)
+            with pytest.raises(eman.InvalidArgumentError):
+                model.estimate_work(*wrong)
+
+    def test_estimate_work(self) -> None:
+        model = small(task="segmentation")
+        flops, seconds = model.estimate_work(1000)
+        assert model.estimate_work(1000, 6000)[0] == flops == model.estimate_work(100_000)[0] / 100
+        assert 0 < seconds < model.estimate_work(1_000_000)[1]
+        assert small(classes=500).estimate_work(1000)[0] > flops
 
 
 class TestProgress:
@@ -573,6 +582,7 @@ class TestLife:
             lambda: model.features(mesh, 0),
             lambda: model.attention(mesh, 0),
             lambda: model.estimate(10),
+            lambda: model.estimate_work(10),
             lambda: model.set_parameters({}),
             lambda: model.save("nowhere"),
             model.parameters,

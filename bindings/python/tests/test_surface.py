@@ -77,6 +77,7 @@ class TestResults:
 
     def test_estimate_grows_with_the_mesh(self, model: eman.Model) -> None:
         assert 0 < model.estimate(1000) <= model.estimate(1_000_000)
+        assert model.estimate_work(1000) < model.estimate_work(1_000_000)
 
     def test_progress(self, model: eman.Model, mesh: eman.Mesh) -> None:
         seen: list[float] = []
@@ -190,6 +191,7 @@ class TestTraining:
         target = np.digitize(height, np.quantile(height, [0.25, 0.5, 0.75]))
         straight = eman.Model("surface", classes=CLASSES, **SMALL)
         assert eman.Trainer(straight).estimate(mesh.vertex_count, mesh.edge_count) > straight.estimate(800)
+        assert eman.Trainer(straight).estimate_work(800) > straight.estimate_work(800)
         history = eman.fit(straight, [mesh], [target], **TRAINING)
         assert history[-1]["loss"] < 0.7 * history[0]["loss"]
         assert eman.accuracy(straight, mesh, target) > 0.6

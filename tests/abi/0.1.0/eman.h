@@ -1,4 +1,5 @@
-/* eman.h: the C interface of libeman, equivariant mesh attention networks.
+/** @file
+ * eman.h: the C interface of libeman, equivariant mesh attention networks.
  *
  * Copyright the libeman authors. Licensed under the Apache License 2.0.
  *
@@ -44,21 +45,24 @@
 
 #include <stdint.h>
 
-#define EMAN_VERSION_MAJOR 0
-#define EMAN_VERSION_MINOR 1
-#define EMAN_VERSION_PATCH 0
+#define EMAN_VERSION_MAJOR 0 /**< of this header; eman_version gives the library's */
+#define EMAN_VERSION_MINOR 1 /**< likewise */
+#define EMAN_VERSION_PATCH 0 /**< likewise */
+/** The version of this header; eman_version_string gives the library's. */
 #define EMAN_VERSION_STRING "0.1.0"
 
-/* The binary interface of this header. A library serves every program built
+/** The binary interface of this header. A library serves every program built
  * with the same or a lower number and the same soname. */
 #define EMAN_ABI_VERSION 1
 
+/** What the library exports. */
 #if defined(_WIN32) && !defined(EMAN_BUILDING)
 #define EMAN_API __declspec(dllimport)
 #else
 #define EMAN_API
 #endif
 
+/** The compiler warns where this status is not looked at. */
 #if defined(__GNUC__)
 #define EMAN_CHECK_RESULT __attribute__((warn_unused_result))
 #else
@@ -74,7 +78,7 @@ extern "C" {
 /** What a function returns: EMAN_OK or one of the codes below. */
 typedef int32_t eman_status;
 
-#define EMAN_OK 0
+#define EMAN_OK 0 /**< the call did what it says */
 /* arguments */
 #define EMAN_E_INVALID_ARGUMENT (-100) /**< NULL, a wrong kind of handle, a value out of range */
 #define EMAN_E_BUFFER_TOO_SMALL (-101) /**< the message says how much is needed */
@@ -150,11 +154,11 @@ EMAN_API eman_status eman_trim(void);
 
 /** The type of an array's elements. */
 typedef int32_t eman_dtype;
-#define EMAN_FLOAT32 1
-#define EMAN_FLOAT64 2
-#define EMAN_INT32 3
-#define EMAN_UINT32 4
-#define EMAN_INT64 5
+#define EMAN_FLOAT32 1 /**< float */
+#define EMAN_FLOAT64 2 /**< double */
+#define EMAN_INT32 3   /**< int32_t */
+#define EMAN_UINT32 4  /**< uint32_t */
+#define EMAN_INT64 5   /**< int64_t */
 
 /**
  * A two-dimensional array that is read: element (i, j) lies at
@@ -165,13 +169,13 @@ typedef int32_t eman_dtype;
  * may be NULL if rows or columns is 0. A list is an array with one column.
  */
 typedef struct eman_view {
-  const void *data;
-  int64_t rows;
-  int64_t columns;
-  int64_t row_stride;
-  int64_t column_stride;
-  eman_dtype dtype;
-  int32_t reserved; /**< 0 */
+  const void *data;      /**< the element (0, 0) */
+  int64_t rows;          /**< how many */
+  int64_t columns;       /**< how many */
+  int64_t row_stride;    /**< bytes from a row to the next; 0: packed */
+  int64_t column_stride; /**< bytes from an element to the next in its row; 0: packed */
+  eman_dtype dtype;      /**< EMAN_FLOAT32 … */
+  int32_t reserved;      /**< 0 */
 } eman_view;
 
 /**
@@ -182,13 +186,13 @@ typedef struct eman_view {
  * FLOAT32 is EMAN_E_INVALID_ARGUMENT, and rows may have been written.
  */
 typedef struct eman_mutable_view {
-  void *data;
-  int64_t rows;
-  int64_t columns;
-  int64_t row_stride;
-  int64_t column_stride;
-  eman_dtype dtype;
-  int32_t reserved; /**< 0 */
+  void *data;            /**< the element (0, 0) */
+  int64_t rows;          /**< how many */
+  int64_t columns;       /**< how many */
+  int64_t row_stride;    /**< bytes from a row to the next; 0: packed */
+  int64_t column_stride; /**< bytes from an element to the next in its row; 0: packed */
+  eman_dtype dtype;      /**< EMAN_FLOAT32 … */
+  int32_t reserved;      /**< 0 */
 } eman_mutable_view;
 
 /* ------------------------------------------------------------------ context */
@@ -198,21 +202,22 @@ typedef struct eman_context eman_context;
 
 /** Instruction sets of the kernels. All give results within rounding of GENERIC. */
 typedef int32_t eman_instruction_set;
-#define EMAN_ISA_AUTO 0
-#define EMAN_ISA_GENERIC 1
-#define EMAN_ISA_AVX2 2
-#define EMAN_ISA_AVX512 3
-#define EMAN_ISA_NEON 4
+#define EMAN_ISA_AUTO 0    /**< the fastest that the processor has */
+#define EMAN_ISA_GENERIC 1 /**< plain code, on every processor */
+#define EMAN_ISA_AVX2 2    /**< x86-64 with AVX2 and FMA */
+#define EMAN_ISA_AVX512 3  /**< x86-64 with AVX-512 F, BW, DQ and VL */
+#define EMAN_ISA_NEON 4    /**< arm64 */
 
-#define EMAN_LOG_ERROR 1
-#define EMAN_LOG_WARNING 2
-#define EMAN_LOG_INFO 3
+#define EMAN_LOG_ERROR 1   /**< a fault of the library */
+#define EMAN_LOG_WARNING 2 /**< something to look into */
+#define EMAN_LOG_INFO 3    /**< something to know */
 
 /** Receives a message on the thread whose call it concerns. */
 typedef void (*eman_log_function)(void *user, int32_t level, const char *message);
 
+/** The choices of eman_context_create. */
 typedef struct eman_context_options {
-  uint32_t struct_size;
+  uint32_t struct_size;                 /**< set by eman_context_options_init */
   int32_t threads;                      /**< 0: one for each processor; default 0; see eman_context_info */
   int64_t memory_limit;                 /**< bytes in large arrays, 0: no limit; default 0 */
   eman_instruction_set instruction_set; /**< default EMAN_ISA_AUTO */
@@ -254,10 +259,10 @@ typedef struct eman_context_info {
   int32_t threads;                      /**< threads that a call may use, the caller's among them; at
                                              most the larger of 16 and the number of processors */
   eman_instruction_set instruction_set; /**< the one chosen, never AUTO */
-  int32_t reserved;
-  int64_t memory_used;  /**< bytes in large arrays of all its objects */
-  int64_t memory_peak;  /**< the most there have been */
-  int64_t memory_limit; /**< 0: none */
+  int32_t reserved;                     /**< 0 */
+  int64_t memory_used;                  /**< bytes in large arrays of all its objects */
+  int64_t memory_peak;                  /**< the most there have been */
+  int64_t memory_limit;                 /**< 0: none */
 } eman_context_info;
 
 /**
@@ -274,7 +279,7 @@ typedef int32_t (*eman_progress_function)(void *user, double fraction);
 
 /** How a long call is watched and stopped. */
 typedef struct eman_control {
-  uint32_t struct_size;
+  uint32_t struct_size;            /**< set by eman_control_init */
   int32_t reserved;                /**< 0 */
   const volatile int32_t *cancel;  /**< polled; non-zero cancels; NULL: never */
   eman_progress_function progress; /**< NULL: none */
@@ -302,8 +307,9 @@ typedef struct eman_mesh eman_mesh;
 #define EMAN_DEGENERATE_ERROR 0 /**< EMAN_E_INVALID_MESH */
 #define EMAN_DEGENERATE_DROP 1  /**< left out, and listed by eman_mesh_examine */
 
+/** The choices of eman_mesh_create. */
 typedef struct eman_mesh_options {
-  uint32_t struct_size;
+  uint32_t struct_size;    /**< set by eman_mesh_options_init */
   int32_t normals;         /**< EMAN_NORMALS_...; default AREA */
   int32_t gauge;           /**< EMAN_GAUGE_...; default FIRST_NEIGHBOR */
   int32_t degenerate;      /**< EMAN_DEGENERATE_...; default ERROR */
@@ -435,11 +441,12 @@ EMAN_API eman_status eman_mesh_transport_angles(const eman_mesh *mesh,
 #define EMAN_SPACE_TANGENT 0 /**< two coordinates in the gauge of the vertex */
 #define EMAN_SPACE_AMBIENT 1 /**< vectors of space, three coordinates */
 
+/** The choices of eman_mesh_reltan. */
 typedef struct eman_reltan_options {
-  uint32_t struct_size;
-  int32_t space;       /**< EMAN_SPACE_...; default TANGENT */
-  double degree_power; /**< default 1.5 (app. B.1) */
-  double constant;     /**< default 1: the factor is 1/(constant·N^degree_power) */
+  uint32_t struct_size; /**< set by eman_reltan_options_init */
+  int32_t space;        /**< EMAN_SPACE_...; default TANGENT */
+  double degree_power;  /**< default 1.5 (app. B.1) */
+  double constant;      /**< default 1: the factor is 1/(constant·N^degree_power) */
 } eman_reltan_options;
 
 /** Fills options with the defaults. @since ABI 1 */
@@ -514,22 +521,23 @@ typedef int32_t eman_finding;
 #define EMAN_DUPLICATE_FACES 11      /**< of the same vertices as an earlier face */
 #define EMAN_FINDING_COUNT 12        /**< grows with the library */
 
+/** The sizes and judgements of a report. */
 typedef struct eman_report_summary {
-  uint32_t struct_size; /**< set by the caller */
-  int32_t closed;       /**< 1: there are faces and no boundary edges */
-  int32_t manifold;     /**< 1: no non-manifold edge or vertex */
-  int32_t oriented;     /**< 1: no inconsistent edge */
-  int64_t vertex_count;
-  int64_t face_count;
+  uint32_t struct_size;         /**< set by the caller */
+  int32_t closed;               /**< 1: there are faces and no boundary edges */
+  int32_t manifold;             /**< 1: no non-manifold edge or vertex */
+  int32_t oriented;             /**< 1: no inconsistent edge */
+  int64_t vertex_count;         /**< V */
+  int64_t face_count;           /**< F, without dropped ones */
   int64_t edge_count;           /**< directed edges */
   int64_t component_count;      /**< of the vertices that have faces */
   int64_t euler_characteristic; /**< vertices − edges + faces, without isolated vertices */
   int64_t min_degree;           /**< neighbours of a vertex that has any */
-  int64_t max_degree;
-  double area;       /**< in squared units of the positions; infinite beyond double */
-  double min_length; /**< of the edges, in units of the positions */
-  double mean_length;
-  double max_length;
+  int64_t max_degree;           /**< likewise */
+  double area;                  /**< in squared units of the positions; infinite beyond double */
+  double min_length;            /**< of the edges, in units of the positions */
+  double mean_length;           /**< likewise */
+  double max_length;            /**< likewise */
 } eman_report_summary;
 
 /**
@@ -654,7 +662,7 @@ typedef struct eman_tensor {
   const void *data;     /**< may be NULL if it has no elements */
   const int64_t *shape; /**< rank sizes; may be NULL if rank is 0 */
   int32_t rank;         /**< at most 8 */
-  eman_dtype dtype;
+  eman_dtype dtype;     /**< EMAN_FLOAT32 or EMAN_FLOAT64 */
 } eman_tensor;
 
 /**
@@ -797,10 +805,10 @@ EMAN_API eman_status eman_model_spec(const eman_model *model, char *text, int64_
 /** What a tensor of a model is. */
 typedef struct eman_parameter_info {
   uint32_t struct_size; /**< set by the caller */
-  int32_t rank;
-  int64_t shape[4]; /**< 1 beyond rank */
-  int64_t size;     /**< the product of the shape */
-  char name[128];
+  int32_t rank;         /**< at most 4 */
+  int64_t shape[4];     /**< 1 beyond rank */
+  int64_t size;         /**< the product of the shape */
+  char name[128];       /**< UTF-8, NUL-terminated */
 } eman_parameter_info;
 
 /** How many tensors of parameters a model has, into count. @since ABI 1 */
@@ -847,7 +855,7 @@ typedef struct eman_layer_info {
   int32_t channels;     /**< C of its features */
   int32_t order;        /**< L: its features have the types ρ0 … ρL */
   int32_t heads;        /**< of its attention; 0: it has none */
-  char name[64];
+  char name[64];        /**< UTF-8, NUL-terminated */
 } eman_layer_info;
 
 /** How many layers a model has in front of its dense ones, into count. @since ABI 1 */
@@ -879,6 +887,32 @@ EMAN_API eman_status eman_model_describe_layer(const eman_model *model, int32_t 
  */
 EMAN_API eman_status eman_model_estimate(const eman_model *model, int64_t vertices, int64_t edges,
                                          int64_t *bytes) EMAN_CHECK_RESULT;
+
+/** What a call has to compute. */
+typedef struct eman_work {
+  uint32_t struct_size; /**< set by the caller */
+  int32_t reserved;     /**< 0 */
+  double flops;         /**< floating-point operations of the layers, two for each multiply-add */
+  double seconds;       /**< about how long it takes on the threads of the context */
+} eman_work;
+
+/**
+ * About how much work eman_model_predict is on a mesh that it has not seen. The
+ * operations are counted: they are those of the matrices and of the edge passes.
+ * Seconds are these at the speed of the processor, which the first such call of a
+ * context measures within some milliseconds, and what the geometry of the edges or
+ * the samples of the surface take; for one thread of an AMD Zen 4 they were between
+ * 0.7 and 1.4 times the time of calls and steps. Threads are taken to share the
+ * work evenly. Later calls on the same mesh take less: its part is kept.
+ *
+ * @param model     the model
+ * @param vertices  V
+ * @param edges     E, directed edges
+ * @param work      struct_size must be set; receives the rest
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_model_estimate_work(const eman_model *model, int64_t vertices, int64_t edges,
+                                              eman_work *work) EMAN_CHECK_RESULT;
 
 /**
  * The labels: of each vertex, or of the mesh for classification. The
@@ -1018,17 +1052,13 @@ EMAN_API eman_status eman_model_features(const eman_model *model, const eman_mes
                                          const eman_control *control,
                                          const eman_mutable_view *features) EMAN_CHECK_RESULT;
 
-/**
- * How well a model labels a mesh.
- *
- * The struct_size must be set by the caller.
- */
+/** How well a model labels a mesh. */
 typedef struct eman_evaluation {
-  uint32_t struct_size;
-  int32_t reserved; /**< 0 */
-  int64_t labels;   /**< known labels that were compared */
-  int64_t correct;  /**< of these, the model's most probable class */
-  double loss;      /**< the mean negative log-likelihood of the known labels; 0 without any */
+  uint32_t struct_size; /**< set by the caller */
+  int32_t reserved;     /**< 0 */
+  int64_t labels;       /**< known labels that were compared */
+  int64_t correct;      /**< of these, the model's most probable class */
+  double loss;          /**< the mean negative log-likelihood of the known labels; 0 without any */
 } eman_evaluation;
 
 /**
@@ -1061,7 +1091,7 @@ typedef struct eman_trainer eman_trainer;
 
 /** What one step, and the epoch that it ended, came to. */
 typedef struct eman_step_info {
-  uint32_t struct_size;
+  uint32_t struct_size;       /**< set by the caller */
   int32_t epoch;              /**< from 1 on */
   int64_t step;               /**< from 1 on */
   int64_t steps;              /**< of the whole training */
@@ -1187,6 +1217,20 @@ EMAN_API eman_status eman_trainer_step(eman_trainer *trainer, const eman_control
  */
 EMAN_API eman_status eman_trainer_estimate(const eman_trainer *trainer, int64_t vertices, int64_t edges,
                                            int64_t *bytes) EMAN_CHECK_RESULT;
+
+/**
+ * About how much work a step is on one mesh of a size, as
+ * eman_model_estimate_work: the layers forwards, backwards and to the weights,
+ * and what they see of the mesh where the training deforms or samples it anew.
+ *
+ * @param trainer   the training
+ * @param vertices  V
+ * @param edges     E, directed edges
+ * @param work      struct_size must be set; receives the rest
+ * @since ABI 1
+ */
+EMAN_API eman_status eman_trainer_estimate_work(const eman_trainer *trainer, int64_t vertices, int64_t edges,
+                                                eman_work *work) EMAN_CHECK_RESULT;
 
 /**
  * How far a training is, as a JSON object: done, step, epoch (done), best (the
