@@ -844,7 +844,7 @@ static void call_others(int which) {
       eman_context_free(NULL);
       break;
     case 8: { /* options of any version */
-      const uint32_t size = below(8) == 1 ? (uint32_t)wide() : (uint32_t)below(64);
+      const uint32_t size = below(8) == 1 ? (uint32_t)wide() : 8 * (uint32_t)below(9);
       void *options = take(size <= 4096 ? size : 0, ON_SUCCESS);
       switch (below(4)) {
         case 0: TRY(eman_context_options_init(options, size)); break;

@@ -1185,7 +1185,9 @@ EMAN_API eman_status eman_trainer_add_mesh(eman_trainer *trainer, const eman_mes
  * @return EMAN_E_CANCELLED, also if step ended it; EMAN_E_DIVERGED if features, a
  *         loss or a gradient are no finite numbers: the parameters are those
  *         before that step; EMAN_E_INVALID_ARGUMENT without any label, or with
- *         other labels than a training that was loaded began with; EMAN_E_NOMEM
+ *         other labels than a training that was loaded began with; EMAN_E_NOMEM;
+ *         EMAN_E_UNSUPPORTED if a mesh has more than 2^31 − 1 vertices times
+ *         lift_neighbors
  * @since ABI 1
  */
 EMAN_API eman_status eman_trainer_run(eman_trainer *trainer, const eman_control *control, eman_step_function step,
@@ -1236,7 +1238,8 @@ EMAN_API eman_status eman_trainer_estimate_work(const eman_trainer *trainer, int
  * How far a training is, as a JSON object: done, step, epoch (done), best (the
  * epoch of the best validation, from 0, or −1), history (epochs: epoch, loss,
  * accuracy, validation_loss, validation_accuracy) and training (its
- * description).
+ * description). It grows with every epoch: while another thread trains, ask until
+ * it fits.
  *
  * @param trainer   the training
  * @param text      receives the NUL-terminated text; may be NULL if capacity is 0
