@@ -680,8 +680,10 @@ static void call_model(int which) {
     }
     default: {
       const int64_t vertices = (int64_t)wide(), edges = (int64_t)wide();
-      TRY(eman_model_estimate(model, vertices, edges, number()));
-      TRY(eman_model_estimate_work(model, vertices, edges, described(sizeof(eman_work))));
+      if (below(2))
+        TRY(eman_model_estimate(model, vertices, edges, number()));
+      else
+        TRY(eman_model_estimate_work(model, vertices, edges, described(sizeof(eman_work))));
     }
   }
 }
@@ -776,8 +778,10 @@ static void call_trainer(int which) {
     }
     case 6: {
       const int64_t vertices = (int64_t)wide(), edges = (int64_t)wide();
-      TRY(eman_trainer_estimate(trainer, vertices, edges, number()));
-      TRY(eman_trainer_estimate_work(trainer, vertices, edges, described(sizeof(eman_work))));
+      if (below(2))
+        TRY(eman_trainer_estimate(trainer, vertices, edges, number()));
+      else
+        TRY(eman_trainer_estimate_work(trainer, vertices, edges, described(sizeof(eman_work))));
       break;
     }
     case 7: {
