@@ -395,7 +395,10 @@ def work(seconds: float, hosts: int, seed: int, report: float) -> Counter[str]:
     third = len(warm) // 3 + 1
     memory, count = (statistics.median(column) for column in zip(*warm[:third]))
     late_memory, late_count = (statistics.median(column) for column in zip(*warm[-third:]))
-    print(f"medians: {memory / 1e6:.0f} MB, {count} threads at first; {late_memory / 1e6:.0f} MB, {late_count} at last")
+    print(
+        f"medians: {memory / 1e6:.0f} MB, {count} threads at first; {late_memory / 1e6:.0f} MB, {late_count} at last",
+        file=sys.stderr,
+    )
     if seconds >= 600 and (late_memory > 1.05 * memory or late_count > count + 2):
         raise Wrong(f"{memory} bytes and {count} threads became {late_memory} and {late_count}")
     return sum((host.done for host in made), Counter())
